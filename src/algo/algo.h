@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: schedules, as pure functions of (collective, ranks, root, parameters) to a plan.
+ * Never knows: bytes, transports, who runs the plan. */
+#ifndef TW_ALGO_ALGO_H
+#define TW_ALGO_ALGO_H
+
+#include "plan/plan.h"
+
+struct tw_algo_args {
+    enum tw_coll coll;
+    int nranks;
+    int root;          /* 0 where there is none */
+    int only_rank;     /* -1: all ranks' programs */
+    uint32_t channels; /* at least 1; an algorithm may use fewer (never more) */
+};
+
+/* One algorithm for some collectives. */
+struct tw_algo {
+    const char *name;   /* as TWILL_ALGO takes it: "ring", "recursive_doubling", ... */
+    uint32_t colls;     /* bit per enum tw_coll */
+    uint32_t caps;      /* tw_plan_cap that it needs */
+    const char *source; /* paper, section */
+    enum twill_status (*generate)(const struct tw_algo_args *args, struct tw_plan **plan);
+};
+
+/** The registry, in a fixed order; NULL past the end. */
+const struct tw_algo *tw_algo_at(size_t i);
+/** By name; NULL if unknown or if it does not serve coll. */
+const struct tw_algo *tw_algo_find(const char *name, enum tw_coll coll);
+
+/**
+ * The algorithm for a call when none is forced: depends on facts that all ranks share only.
+ * @param bytes  of the larger of the call's buffers
+ */
+const struct tw_algo *tw_algo_choose(enum tw_coll coll, int nranks, uint64_t bytes);
+
+#endif

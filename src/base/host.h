@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: this host and process by name. Never knows: the others. */
+#ifndef TW_BASE_HOST_H
+#define TW_BASE_HOST_H
+
+#include <stdint.h>
+
+#include "twill.h"
+
+#define TW_HOST_NAME_BYTES 48
+
+struct tw_host {
+    uint8_t id[16];                /* hash of TWILL_HOSTID, or of the boot id */
+    char name[TW_HOST_NAME_BYTES]; /* for people; cut to fit, always terminated */
+};
+enum twill_status tw_host_get(const char *hostid_override, struct tw_host *host);
+
+/** CPUs this process may run on (affinity and cgroup); at least 1. */
+int tw_host_cpus_allowed(void);
+
+/** 64-bit hash of bytes (libsodium shorthash with a fixed key; not secret). */
+uint64_t tw_hash64(const void *data, size_t bytes);
+
+/** Random bytes from the kernel. */
+void tw_random(void *data, size_t bytes);
+
+#endif

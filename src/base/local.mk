@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: Apache-2.0
+libtwill_core_la_SOURCES += \
+	src/base/status.c src/base/status.h

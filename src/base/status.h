@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: status values and the calling thread's error sentences.
+ * Never knows: communicators (a key is an opaque address). */
+#ifndef TW_BASE_STATUS_H
+#define TW_BASE_STATUS_H
+
+#include <stdbool.h>
+
+#include "twill.h"
+
+#define TW_ERROR_TEXT_BYTES 512
+
+/**
+ * Say what went wrong, at its origin: logs the sentence once (level warn) and keeps it as the
+ * calling thread's newest failure. No allocation.
+ *
+ * @param status  a negative status
+ * @param format  lower case, with object, value and cause
+ * @return status, so that callers can write `return tw_fail(...)`
+ */
+enum twill_status tw_fail(enum twill_status status, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/** As tw_fail, with ": strerror(error)" behind the sentence. */
+enum twill_status tw_fail_errno(enum twill_status status, int error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/** The sentence of this thread's newest tw_fail; "" before any. */
+const char *tw_fail_text(void);
+
+/**
+ * Keep the newest failure as what twill_last_error(key) answers in this thread. key NULL: the
+ * place for calls without a communicator. The newest 16 keys of a thread are remembered.
+ */
+void tw_last_error_keep(const void *key);
+
+/** As above with a given text. */
+void tw_last_error_set(const void *key, const char *text);
+
+/** Text kept for key in this thread, or NULL. */
+const char *tw_last_error_find(const void *key);
+
+/** Forget key (a destroyed communicator whose address may come again). */
+void tw_last_error_forget(const void *key);
+
+static inline bool tw_failed(enum twill_status status) { return status < 0; }
+
+/** Bytes of one element; 0 for a value that is no type. */
+size_t tw_type_bytes(twill_type_t type);
+/** "float32", "int8", ...; NULL for a value that is no type. */
+const char *tw_type_name(twill_type_t type);
+/** "sum", "prod", ...; NULL for a value that is no operation. */
+const char *tw_redop_name(twill_redop_t op);
+
+#endif

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: a communicator: its ranks, state, control links, records and operations.
+ * Never knows: argument checking of the C API, how transports move bytes. */
+#ifndef TW_COMM_COMM_H
+#define TW_COMM_COMM_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "base/host.h"
+#include "base/param.h"
+#include "base/status.h"
+#include "channel/channel.h"
+#include "device/exec.h"
+#include "plan/plan.h"
+#include "twill.h"
+
+/* ---- process state (proc.c): one reference-counted struct ------------------------------------ */
+
+struct tw_proc {
+    struct tw_proc_id id;
+    struct tw_host host;
+    const struct tw_params *params;
+    struct tw_nets nets;
+    enum tw_isa isa;
+    int cpus; /* allowed */
+};
+/** Opened at the first reference: parameters frozen, nets opened, control thread started. ERR_USAGE
+ * after fork. */
+enum twill_status tw_proc_get(struct tw_proc **proc);
+void tw_proc_put(void);
+
+/* ---- the communicator (comm.c) --------------------------------------------------------------- */
+
+enum tw_comm_state {
+    TW_COMM_INIT, /* connecting; only async_error, last_error, abort are legal */
+    TW_COMM_READY,
+    TW_COMM_FINALIZING,
+    TW_COMM_FINALIZED, /* only destroy, abort and queries are legal */
+};
+
+#define TW_COMM_MAGIC 0x7477696c6c636f6dull
+#define TW_COMM_NAME_BYTES 64
+
+struct tw_ctl; /* control links (control.c) */
+struct tw_ops; /* operations (ops.c) */
+
+/* What a communicator is made from; the strings and the id are copied. */
+struct tw_comm_args {
+    int size, rank;
+    twill_unique_id id;
+    int blocking, device, deterministic, channels; /* resolved: no TWILL_UNSET */
+    char name[TW_COMM_NAME_BYTES];
+    bool keyless; /* init_env without a key: the first contact is unauthenticated */
+};
+
+struct twill_comm {
+    uint64_t magic; /* TW_COMM_MAGIC while alive */
+    struct tw_comm_args args;
+    struct tw_proc *proc; /* referenced */
+    int rank, size;
+    int ranks_here;                    /* ranks of this communicator in this process */
+    int ranks_host;                    /* ranks of this communicator on this host */
+    bool crowded;                      /* more ranks on the host than CPUs: waits yield at once */
+    int state;                         /* atomic: enum tw_comm_state */
+    int status;                        /* atomic: OK, or the first failure (negative): sticky */
+    char failure[TW_ERROR_TEXT_BYTES]; /* its sentence; written once before status */
+    pthread_mutex_t lock;              /* guards failure, init thread */
+    int cancel_fd;                     /* eventfd: readable once aborted; owned */
+    bool aborted;                      /* atomic */
+    struct tw_chan *chan;              /* owned, from connect to destroy */
+    struct tw_ctl *ctl;                /* owned */
+    struct tw_ops *ops;                /* owned */
+    uint64_t id_hash; /* identifies the communicator among all: part of every record's hash */
+    pthread_t init_thread;
+    bool init_thread_on;
+    uintptr_t user; /* atomic: thread inside a call, 0 none: detects two at once */
+};
+
+/** Handle in state INIT; nothing is connected yet. Checks nothing but memory. */
+enum twill_status tw_comm_prepare(const struct tw_comm_args *args, struct twill_comm **comm);
+
+/**
+ * Connect prepared communicators, all at once (each on a thread of its own when there are several,
+ * or when `wait` is false). wait: returns when all are READY or failed, with the first error;
+ * failed ones are left for the caller to destroy. !wait: returns INPROGRESS; async_error tells.
+ */
+enum twill_status tw_comm_connect(struct twill_comm *const *comms, int count, bool wait);
+
+/** Flush operations, then meet all ranks over the control links. Blocking to the deadline. */
+enum twill_status tw_comm_finalize(struct twill_comm *comm);
+/** Free everything. Not legal while a thread is inside. Never waits for a peer. */
+void tw_comm_free(struct twill_comm *comm);
+/** Mark failed with ERR_ABORTED, tell the peers, wake every waiter. Never blocks. Any thread. */
+void tw_comm_abort(struct twill_comm *comm);
+
+/**
+ * The communicator cannot go on. The first failure wins; it is told to every rank over the control
+ * links (which then fail with the same status and sentence), and every waiter here wakes. Any
+ * thread; never blocks.
+ */
+void tw_comm_fail(struct twill_comm *comm, enum twill_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/** One relaxed-acquire load: OK or the sticky failure. */
+static inline enum twill_status tw_comm_status(const struct twill_comm *comm)
+{
+    return (enum twill_status)__atomic_load_n(&comm->status, __ATOMIC_ACQUIRE);
+}
+
+/* ---- unique ids and init from the environment (id.c, env.c) ------------------------------------
+ */
+
+/** Makes an id and starts its meeting point in this process. */
+enum twill_status tw_id_create(twill_unique_id *id);
+/** Magic, version and host; names both hosts when the id is of another one. */
+enum twill_status tw_id_check(const twill_unique_id *id);
+/** Fills size, rank, id (and keyless) from launcher variables; the n-th call of a process meets the
+ * others' n-th. */
+enum twill_status tw_env_args(struct tw_comm_args *args);
+
+/* ---- records of calls (record.c): on each rank's board
+ * ------------------------------------------- */
+
+/* What a rank says of its current call: equal on all ranks of a collective. For send and recv: the
+ * pair's own. */
+struct tw_call_info {
+    enum tw_coll coll; /* TW_COLL_P2P for send and recv */
+    bool is_send;
+    int peer; /* send, recv */
+    int root;
+    size_t count;
+    twill_type_t type;
+    twill_redop_t op;
+    uint64_t algo_hash; /* of the plan's name and parameters: ranks must run the same plan */
+};
+
+size_t tw_record_board_bytes(int size);
+/**
+ * Publish the start of a call and number it. Plain stores to own memory: no system call, lock or
+ * allocation.
+ * @return the header that every message of the call carries (hash of number, info, communicator);
+ * for send and recv equal on both sides of the pair
+ */
+uint64_t tw_record_begin(struct twill_comm *comm, const struct tw_call_info *info);
+void tw_record_end(struct twill_comm *comm, const struct tw_call_info *info);
+
+/* Slow path of a wait. */
+struct tw_record_wait {
+    uint64_t since_ns; /* when the wait began */
+    bool warned;
+    uint64_t next_ns; /* when to look again */
+};
+/**
+ * Called every so often by whoever waits longer than a millisecond: compares records with the
+ * peers', looks at their processes, warns once of late ranks (TWILL_WARN), fails at TWILL_TIMEOUT.
+ * On a finding tw_comm_fail has been called with a sentence that names ranks, both calls, and the
+ * phase.
+ * @param number  the call's, as tw_record_number right after its begin
+ */
+enum twill_status tw_record_look(struct twill_comm *comm, const struct tw_call_info *info,
+                                 uint64_t number, const struct tw_exec_wait *where,
+                                 struct tw_record_wait *wait);
+uint64_t tw_record_number(const struct twill_comm *comm, const struct tw_call_info *info);
+/** A message with a foreign header came from peer: fail with both calls named. */
+enum twill_status tw_record_mismatch(struct twill_comm *comm, const struct tw_call_info *info,
+                                     uint64_t number, int peer, uint64_t found);
+
+/* ---- operations (ops.c, group.c, stream.c, progress.c, plans.c)
+ * ---------------------------------- */
+
+struct tw_stream; /* what a host twill_stream_t points to */
+
+struct tw_call {
+    struct tw_call_info info;
+    const void *in;
+    void *out;
+    struct twill_comm *comm;
+    struct tw_stream *stream; /* NULL: the call blocks */
+};
+
+enum twill_status tw_ops_create(struct twill_comm *comm); /* sets comm->ops; chan exists */
+void tw_ops_destroy(struct twill_comm *comm);
+/** Run or enqueue a checked call: inside a group it is copied; with a stream it returns at once. */
+enum twill_status tw_ops_call(const struct tw_call *call);
+/** Wait until nothing of this communicator is queued or running, or it failed. */
+enum twill_status tw_ops_drain(struct twill_comm *comm);
+/** The communicator failed or was aborted: complete everything queued with its status; waiters
+ * wake. Any thread. */
+void tw_ops_wake(struct twill_comm *comm);
+
+enum twill_status tw_stream_create(struct tw_stream **stream);
+enum twill_status tw_stream_destroy(struct tw_stream *stream); /* waits for its operations */
+enum twill_status
+tw_stream_synchronize(struct tw_stream *stream); /* first error of its operations since last time */
+enum twill_status tw_stream_query(struct tw_stream *stream);
+
+bool tw_group_active(void);
+enum twill_status tw_group_start(void);
+enum twill_status tw_group_end(void);
+/** Inside a group: connect this prepared communicator at group end and fill *out then. */
+enum twill_status tw_group_add_init(struct twill_comm *comm, struct twill_comm **out);
+
+#endif
