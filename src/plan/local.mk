@@ -2,4 +2,6 @@
 libtwill_core_la_SOURCES += \
 	src/plan/plan.c src/plan/plan.h \
 	src/plan/builder.c \
-	src/plan/validate.c src/plan/validate_step.c src/plan/validate.h
+	src/plan/validate.c src/plan/validate_step.c src/plan/validate.h \
+	src/plan/compose.c \
+	src/plan/text.c src/plan/text_parse.c src/plan/text.h
