@@ -98,9 +98,8 @@ size_t tw_exec_span_most(const struct tw_exec *exec, const struct tw_plan_span *
 uint64_t tw_exec_step_loops(const struct tw_exec *exec, const struct tw_plan_step *step)
 {
     const size_t per_loop = exec->shape.slice_elems * exec->shape.slices;
-    const size_t src = tw_exec_span_most(exec, &step->src);
-    const size_t dst = tw_exec_span_most(exec, &step->dst);
-    const size_t most = src > dst ? src : dst;
+    const struct tw_plan_span *span = tw_exec_src(step) != NULL ? &step->src : tw_exec_dst(step);
+    const size_t most = span != NULL ? tw_exec_span_most(exec, span) : 0;
 
     return most == 0 ? 1 : most / per_loop + (most % per_loop != 0);
 }

@@ -130,12 +130,6 @@ static enum twill_status bind_part(struct tw_exec *exec, uint32_t p, size_t *use
 
 /* ---- the program's peers and buffers -------------------------------------------------------- */
 
-#define USES_IN(op)                                                                                \
-    ((op) == TW_OP_RECV || (op) == TW_OP_RECV_REDUCE || (op) == TW_OP_RECV_SEND ||                 \
-     (op) == TW_OP_RECV_REDUCE_SEND)
-#define USES_OUT(op)                                                                               \
-    ((op) == TW_OP_SEND || (op) == TW_OP_RECV_SEND || (op) == TW_OP_RECV_REDUCE_SEND)
-
 static enum twill_status add_peer(struct tw_exec *exec, int rank, bool send)
 {
     struct tw_exec_peer *peer;
@@ -187,49 +181,46 @@ static enum twill_status check_span(struct tw_exec *exec, const struct tw_plan_s
 static enum twill_status check_remote(struct tw_exec *exec, const struct tw_plan_step *step)
 {
     const struct tw_plan *plan = exec->call.plan;
-    const struct tw_plan_span *remote = step->op == TW_OP_PUT ? &step->dst : &step->src;
+    const uint8_t buf = step->op == TW_OP_PUT ? step->dst.buf : step->src.buf;
     const int peer = step->op == TW_OP_PUT || step->op == TW_OP_SIGNAL ? step->to : step->from;
+    bool mapped;
 
     if (peer < 0 || peer >= plan->nranks || peer == exec->call.rank) {
         return tw_fail(TWILL_ERR_INVALID, "plan %s: rank %d reaches into rank %d", plan->name,
                        exec->call.rank, peer);
     }
-    if (step->op == TW_OP_SIGNAL) {
-        return tw_chan_peer_signals(exec->chan, peer) != NULL
-                   ? TWILL_OK
-                   : tw_fail(TWILL_ERR_UNSUPPORTED, "plan %s: rank %d cannot signal rank %d",
-                             plan->name, exec->call.rank, peer);
-    }
-    if (tw_span_cells(remote) > 0 && remote->buf != TW_BUF_SCRATCH) {
+    if (step->op != TW_OP_SIGNAL && buf != TW_BUF_SCRATCH && buf != TW_BUF_WIDE) {
         return tw_fail(TWILL_ERR_UNSUPPORTED,
                        "plan %s: rank %d reaches into buffers of rank %d other than scratch",
                        plan->name, exec->call.rank, peer);
     }
-    if (tw_chan_peer_scratch(exec->chan, peer) == NULL) {
-        return tw_fail(TWILL_ERR_UNSUPPORTED, "plan %s: rank %d cannot address scratch of rank %d",
-                       plan->name, exec->call.rank, peer);
-    }
-    return TWILL_OK;
+    mapped = step->op == TW_OP_SIGNAL ? tw_chan_peer_signals(exec->chan, peer) != NULL
+                                      : tw_chan_peer_scratch(exec->chan, peer) != NULL;
+    return mapped ? TWILL_OK
+                  : tw_fail(TWILL_ERR_UNSUPPORTED, "plan %s: rank %d cannot address rank %d",
+                            plan->name, exec->call.rank, peer);
 }
 
 /* What would lead outside memory; tw_plan_validate has seen all of it in a plan that came through a
  * builder or a loader. */
-static enum twill_status check_step(const struct tw_plan *plan, const struct tw_plan_rank *mine,
-                                    const struct tw_plan_step *step)
+static enum twill_status check_step(const struct tw_exec *exec, const struct tw_plan_step *step)
 {
-    const uint32_t src = tw_span_cells(&step->src);
-    const uint32_t dst = tw_span_cells(&step->dst);
-    const bool message = USES_IN(step->op) || USES_OUT(step->op);
+    const struct tw_plan *plan = exec->call.plan;
+    const struct tw_exec_form *form = &tw_exec_forms[step->op];
+    const uint32_t cells = tw_span_cells(form->spans & TW_BY_SRC ? &step->src : &step->dst);
+    const uint32_t lanes = plan->ranks[exec->call.rank].nlanes;
+    const bool takes = tw_exec_takes(form);
+    const bool gives = form->to == TW_AT_SLOT;
 
-    if (step->op >= TW_OP_COUNT || (USES_IN(step->op) && step->fifo_in >= plan->nfifos) ||
-        (USES_OUT(step->op) && step->fifo_out >= plan->nfifos) ||
-        (step->dep_lane != TW_NO_LANE && step->dep_lane >= mine->nlanes) ||
-        (message && (src > dst ? src : dst) > tw_plan_widest(plan))) {
-        return tw_fail(TWILL_ERR_INVALID,
-                       "plan %s: operation %u, fifos %u and %u of %u, lane %u of %u, %u and %u "
-                       "cells of %u do not go together",
-                       plan->name, step->op, step->fifo_in, step->fifo_out, plan->nfifos,
-                       step->dep_lane, mine->nlanes, src, dst, tw_plan_widest(plan));
+    if ((takes && step->fifo_in >= plan->nfifos) || (gives && step->fifo_out >= plan->nfifos) ||
+        ((takes || gives) && cells > tw_plan_widest(plan))) {
+        return tw_fail(
+            TWILL_ERR_INVALID, "plan %s: fifos %u and %u of %u, message of %u cells of at most %u",
+            plan->name, step->fifo_in, step->fifo_out, plan->nfifos, cells, tw_plan_widest(plan));
+    }
+    if (step->dep_lane != TW_NO_LANE && step->dep_lane >= lanes) {
+        return tw_fail(TWILL_ERR_INVALID, "plan %s: a step depends on lane %u of %u", plan->name,
+                       step->dep_lane, lanes);
     }
     return TWILL_OK;
 }
@@ -237,23 +228,26 @@ static enum twill_status check_step(const struct tw_plan *plan, const struct tw_
 static enum twill_status bind_step(struct tw_exec *exec, const struct tw_plan_step *step,
                                    size_t most)
 {
-    enum twill_status status =
-        check_step(exec->call.plan, &exec->call.plan->ranks[exec->call.rank], step);
+    enum twill_status status;
 
-    if (status == TWILL_OK && USES_IN(step->op)) {
+    if (step->op >= TW_OP_COUNT) {
+        return tw_fail(TWILL_ERR_INVALID, "plan %s: operation %u", exec->call.plan->name, step->op);
+    }
+    status = check_step(exec, step);
+    if (status == TWILL_OK && tw_exec_takes(&tw_exec_forms[step->op])) {
         status = add_peer(exec, step->from, false);
     }
-    if (status == TWILL_OK && USES_OUT(step->op)) {
+    if (status == TWILL_OK && tw_exec_forms[step->op].to == TW_AT_SLOT) {
         status = add_peer(exec, step->to, true);
     }
-    if (status == TWILL_OK && (step->op == TW_OP_PUT || step->op == TW_OP_GET ||
-                               step->op == TW_OP_GET_REDUCE || step->op == TW_OP_SIGNAL)) {
+    if (status == TWILL_OK && (tw_exec_reaches(step->op) || step->op == TW_OP_SIGNAL)) {
         status = check_remote(exec, step);
     }
-    if (status == TWILL_OK) {
+    if (status == TWILL_OK && tw_exec_src(step) != NULL) {
         status = check_span(exec, &step->src, most);
     }
-    return status == TWILL_OK ? check_span(exec, &step->dst, most) : status;
+    return status == TWILL_OK && tw_exec_dst(step) != NULL ? check_span(exec, &step->dst, most)
+                                                           : status;
 }
 
 static enum twill_status bind_program(struct tw_exec *exec, size_t most)
@@ -273,32 +267,27 @@ static enum twill_status bind_program(struct tw_exec *exec, size_t most)
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
+/* SCRATCH and behind it WIDE, in memory that peers address where the plan puts or gets. */
 static enum twill_status bind_memory(struct tw_exec *exec)
 {
     const struct tw_exec_call *call = &exec->call;
     const struct tw_plan *plan = call->plan;
+    const bool remote = plan->caps & TW_CAP_PUT_SCRATCH;
     const size_t half = exec->scratch_bytes / plan->parity / TW_LINE_BYTES * TW_LINE_BYTES;
-    char *wide = exec->scratch;
+    char *scratch = remote ? tw_chan_scratch(exec->chan) : exec->scratch;
 
     exec->room_bytes = tw_exec_room_bytes(&exec->shape, exec->math.bytes);
     exec->wide_room_bytes = tw_exec_room_bytes(&exec->shape, exec->math.wide_bytes);
-    exec->scratch_half = 0;
+    exec->wide_at = plan->scratch_cells * exec->room_bytes;
+    exec->scratch_half = remote ? call->call_index % plan->parity * half : 0;
+    if (scratch == NULL && (plan->scratch_cells > 0 || plan->wide_cells > 0)) {
+        return tw_fail(TWILL_ERR_UNSUPPORTED, "plan %s needs scratch%s", plan->name,
+                       remote ? " that peers address" : "");
+    }
     exec->base[TW_BUF_IN] = (char *)(uintptr_t)call->in; /* never written: plans do not */
     exec->base[TW_BUF_OUT] = call->out;
-    if (plan->caps & TW_CAP_PUT_SCRATCH) {
-        char *own = tw_chan_scratch(exec->chan);
-
-        if (plan->scratch_cells > 0 && own == NULL) {
-            return tw_fail(TWILL_ERR_UNSUPPORTED, "plan %s needs scratch that peers address",
-                           plan->name);
-        }
-        exec->scratch_half = call->call_index % plan->parity * half;
-        exec->base[TW_BUF_SCRATCH] = own == NULL ? NULL : own + exec->scratch_half;
-    } else {
-        exec->base[TW_BUF_SCRATCH] = exec->scratch;
-        wide = exec->scratch == NULL ? NULL : wide + plan->scratch_cells * exec->room_bytes;
-    }
-    exec->base[TW_BUF_WIDE] = wide;
+    exec->base[TW_BUF_SCRATCH] = scratch == NULL ? NULL : scratch + exec->scratch_half;
+    exec->base[TW_BUF_WIDE] = exec->base[TW_BUF_SCRATCH];
     return TWILL_OK;
 }
 

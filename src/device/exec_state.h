@@ -55,6 +55,7 @@ struct tw_exec {
     char *base[TW_BUF_COUNT]; /* of the buffers; SCRATCH and WIDE: this call's half */
     size_t scratch_half;      /* bytes from the start of a peer's scratch to this call's half */
     size_t room_bytes, wide_room_bytes; /* of a SCRATCH and a WIDE cell */
+    size_t wide_at;                     /* bytes from SCRATCH to WIDE, on every rank */
     uint64_t signal_now;                /* base of this call */
     bool pairs;                         /* some partition is known to pairs only */
 
@@ -105,6 +106,51 @@ struct tw_exec_value {
 void tw_exec_value_put(const struct tw_exec_math *math, const struct tw_exec_value *value);
 
 /* ---- exec_step.c ---------------------------------------------------------------------------- */
+
+/* Where operands come from and results go. */
+enum tw_exec_at {
+    TW_AT_NONE,
+    TW_AT_SRC,
+    TW_AT_DST,
+    TW_AT_PEER_SRC,
+    TW_AT_PEER_DST,
+    TW_AT_MESSAGE,
+    TW_AT_SLOT
+};
+/* Spans that a step goes by; whatever else stands in it is not looked at. */
+enum { TW_BY_SRC = 1, TW_BY_DST = 2, TW_MAY_STORE = 4 /* dst with TW_STEP_STORE */ };
+
+struct tw_exec_form {
+    uint8_t local, other; /* operands, the local one first; other NONE: the value is local's */
+    uint8_t to;
+    uint8_t spans;
+};
+/* [SIGNAL] and [WAIT] are all zero: they move nothing. */
+extern const struct tw_exec_form tw_exec_forms[TW_OP_COUNT];
+
+static inline bool tw_exec_takes(const struct tw_exec_form *form)
+{
+    return form->local == TW_AT_MESSAGE || form->other == TW_AT_MESSAGE;
+}
+
+static inline const struct tw_plan_span *tw_exec_src(const struct tw_plan_step *step)
+{
+    return tw_exec_forms[step->op].spans & TW_BY_SRC ? &step->src : NULL;
+}
+
+static inline const struct tw_plan_span *tw_exec_dst(const struct tw_plan_step *step)
+{
+    const uint8_t spans = tw_exec_forms[step->op].spans;
+
+    return spans & TW_BY_DST || (spans & TW_MAY_STORE && step->flags & TW_STEP_STORE) ? &step->dst
+                                                                                      : NULL;
+}
+
+/** True for what moves data in or out of a peer's memory. */
+static inline bool tw_exec_reaches(uint8_t op)
+{
+    return op == TW_OP_PUT || op == TW_OP_GET || op == TW_OP_GET_REDUCE;
+}
 
 /** One slice of the step at which the lane stands. OK: it is done; AGAIN: lane says why not. */
 enum twill_status tw_exec_step(struct tw_exec *exec, struct tw_exec_lane *lane);

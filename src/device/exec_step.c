@@ -10,38 +10,24 @@
 #include "base/status.h"
 #include "device/exec_state.h"
 
-/* What an operation reads and writes. The first operand is the local one. */
-enum operand { NONE, SRC, DST, MESSAGE, REMOTE_SRC, REMOTE_DST, SLOT };
-
-struct op_form {
-    uint8_t local, other; /* enum operand; other NONE: the value is local's */
-    uint8_t to;           /* SLOT, DST, REMOTE_DST */
-    bool store;           /* to dst as well, with TW_STEP_STORE */
+const struct tw_exec_form tw_exec_forms[TW_OP_COUNT] = {
+    [TW_OP_COPY] = {TW_AT_SRC, TW_AT_NONE, TW_AT_DST, TW_BY_SRC | TW_BY_DST},
+    [TW_OP_REDUCE] = {TW_AT_DST, TW_AT_SRC, TW_AT_DST, TW_BY_SRC | TW_BY_DST},
+    [TW_OP_SEND] = {TW_AT_SRC, TW_AT_NONE, TW_AT_SLOT, TW_BY_SRC},
+    [TW_OP_RECV] = {TW_AT_MESSAGE, TW_AT_NONE, TW_AT_DST, TW_BY_DST},
+    [TW_OP_RECV_REDUCE] = {TW_AT_SRC, TW_AT_MESSAGE, TW_AT_DST, TW_BY_SRC | TW_BY_DST},
+    [TW_OP_RECV_SEND] = {TW_AT_MESSAGE, TW_AT_NONE, TW_AT_SLOT, TW_BY_DST | TW_MAY_STORE},
+    [TW_OP_RECV_REDUCE_SEND] = {TW_AT_SRC, TW_AT_MESSAGE, TW_AT_SLOT, TW_BY_SRC | TW_MAY_STORE},
+    [TW_OP_PUT] = {TW_AT_SRC, TW_AT_NONE, TW_AT_PEER_DST, TW_BY_SRC | TW_BY_DST},
+    [TW_OP_GET] = {TW_AT_PEER_SRC, TW_AT_NONE, TW_AT_DST, TW_BY_SRC | TW_BY_DST},
+    [TW_OP_GET_REDUCE] = {TW_AT_DST, TW_AT_PEER_SRC, TW_AT_DST, TW_BY_SRC | TW_BY_DST},
 };
-
-static const struct op_form forms[TW_OP_COUNT] = {
-    [TW_OP_COPY] = {SRC, NONE, DST, false},
-    [TW_OP_REDUCE] = {DST, SRC, DST, false},
-    [TW_OP_SEND] = {SRC, NONE, SLOT, false},
-    [TW_OP_RECV] = {MESSAGE, NONE, DST, false},
-    [TW_OP_RECV_REDUCE] = {SRC, MESSAGE, DST, false},
-    [TW_OP_RECV_SEND] = {MESSAGE, NONE, SLOT, true},
-    [TW_OP_RECV_REDUCE_SEND] = {SRC, MESSAGE, SLOT, true},
-    [TW_OP_PUT] = {SRC, NONE, REMOTE_DST, false},
-    [TW_OP_GET] = {REMOTE_SRC, NONE, DST, false},
-    [TW_OP_GET_REDUCE] = {DST, REMOTE_SRC, DST, false},
-};
-
-static bool takes_message(const struct op_form *form)
-{
-    return form->local == MESSAGE || form->other == MESSAGE;
-}
 
 /* One slice on its way: where it comes from and goes to. */
 struct flow {
     const struct tw_exec *exec;
     const struct tw_plan_step *step;
-    struct op_form form;
+    const struct tw_exec_form *form;
     size_t first;       /* element of each cell with which the slice begins */
     size_t local_first; /* the same inside SCRATCH and WIDE, which hold one loop */
     struct tw_msg msg;
@@ -51,6 +37,8 @@ struct flow {
     size_t filled; /* bytes of slot so far */
     bool slot_wide;
     char *peer_scratch;
+    /* spans that the step goes by; NULL: none */
+    const struct tw_plan_span *src, *dst;
 };
 
 /* ---- places --------------------------------------------------------------------------------- */
@@ -74,7 +62,7 @@ static struct tw_exec_place cell_place(const struct flow *flow, const struct tw_
         return (struct tw_exec_place){
             scratch + cell * exec->room_bytes + flow->local_first * math->bytes, false};
     case TW_BUF_WIDE:
-        return (struct tw_exec_place){exec->base[TW_BUF_WIDE] + cell * exec->wide_room_bytes +
+        return (struct tw_exec_place){scratch + exec->wide_at + cell * exec->wide_room_bytes +
                                           flow->local_first * math->wide_bytes,
                                       true};
     default:
@@ -85,26 +73,23 @@ static struct tw_exec_place cell_place(const struct flow *flow, const struct tw_
     }
 }
 
-static struct tw_exec_place place_of(const struct flow *flow, enum operand operand, uint32_t i)
+static struct tw_exec_place place_of(const struct flow *flow, enum tw_exec_at at, uint32_t i)
 {
-    const struct tw_plan_step *step = flow->step;
-    const struct tw_exec *exec = flow->exec;
+    char *own = flow->exec->base[TW_BUF_SCRATCH];
 
-    switch (operand) {
-    case SRC:
-        return cell_place(flow, &step->src, tw_span_cell(&step->src, i),
-                          exec->base[TW_BUF_SCRATCH]);
-    case DST:
-        return cell_place(flow, &step->dst, tw_span_cell(&step->dst, i),
-                          exec->base[TW_BUF_SCRATCH]);
-    case REMOTE_SRC:
-        return cell_place(flow, &step->src, tw_span_cell(&step->src, i), flow->peer_scratch);
-    case REMOTE_DST:
-        return cell_place(flow, &step->dst, tw_span_cell(&step->dst, i), flow->peer_scratch);
-    case MESSAGE:
+    switch (at) {
+    case TW_AT_SRC:
+        return cell_place(flow, flow->src, tw_span_cell(flow->src, i), own);
+    case TW_AT_DST:
+        return cell_place(flow, flow->dst, tw_span_cell(flow->dst, i), own);
+    case TW_AT_PEER_SRC:
+        return cell_place(flow, flow->src, tw_span_cell(flow->src, i), flow->peer_scratch);
+    case TW_AT_PEER_DST:
+        return cell_place(flow, flow->dst, tw_span_cell(flow->dst, i), flow->peer_scratch);
+    case TW_AT_MESSAGE:
         return (struct tw_exec_place){(char *)(uintptr_t)flow->msg.data + flow->taken,
                                       flow->msg_wide};
-    case SLOT:
+    case TW_AT_SLOT:
         return (struct tw_exec_place){flow->slot + flow->filled, flow->slot_wide};
     default:
         return (struct tw_exec_place){NULL, false};
@@ -112,13 +97,6 @@ static struct tw_exec_place place_of(const struct flow *flow, enum operand opera
 }
 
 /* ---- a slice -------------------------------------------------------------------------------- */
-
-/* The span that says which cells travel: the one that the operation reads, else the one it writes.
- */
-static const struct tw_plan_span *shape_span(const struct tw_plan_step *step)
-{
-    return tw_span_cells(&step->src) > 0 ? &step->src : &step->dst;
-}
 
 static enum twill_status bad_message(const struct flow *flow, size_t expected)
 {
@@ -129,29 +107,27 @@ static enum twill_status bad_message(const struct flow *flow, size_t expected)
 /* Whether a message or a slot holds unrounded partials, in plans that have any. */
 static void find_widths(struct flow *flow, const struct tw_plan_span *span)
 {
-    const struct tw_plan_step *step = flow->step;
     const struct tw_exec_math *math = &flow->exec->math;
+    const bool from_wide = flow->src != NULL && flow->src->buf == TW_BUF_WIDE;
     size_t elems = 0;
 
     for (uint32_t i = 0; i < tw_span_cells(span); i++) {
         elems += slice_elems(flow, span, tw_span_cell(span, i));
     }
-    flow->msg_wide = takes_message(&flow->form) && math->wide_bytes != math->bytes &&
+    flow->msg_wide = tw_exec_takes(flow->form) && math->wide_bytes != math->bytes &&
                      flow->msg.bytes == elems * math->wide_bytes;
-    flow->slot_wide = !(step->flags & TW_STEP_ROUND) &&
-                      (flow->msg_wide || (flow->form.local == SRC && step->src.buf == TW_BUF_WIDE));
+    flow->slot_wide = !(flow->step->flags & TW_STEP_ROUND) && (flow->msg_wide || from_wide);
 }
 
 static enum twill_status move_cell(struct flow *flow, uint32_t i, size_t n)
 {
-    const struct tw_plan_step *step = flow->step;
     const struct tw_exec_math *math = &flow->exec->math;
-    const struct op_form *form = &flow->form;
+    const struct tw_exec_form *form = flow->form;
     const size_t msg_bytes = n * (flow->msg_wide ? math->wide_bytes : math->bytes);
-    struct tw_exec_value value = {.count = n, .final = step->flags & TW_STEP_FINAL};
-    const bool swap = step->flags & TW_STEP_ACC_RIGHT && form->other != NONE;
+    const bool swap = flow->step->flags & TW_STEP_ACC_RIGHT && form->other != TW_AT_NONE;
+    struct tw_exec_value value = {.count = n, .final = flow->step->flags & TW_STEP_FINAL};
 
-    if (takes_message(form) && msg_bytes > flow->msg.bytes - flow->taken) {
+    if (tw_exec_takes(form) && msg_bytes > flow->msg.bytes - flow->taken) {
         return bad_message(flow, flow->taken + msg_bytes);
     }
     if (n == 0) {
@@ -160,34 +136,34 @@ static enum twill_status move_cell(struct flow *flow, uint32_t i, size_t n)
     value.left = place_of(flow, swap ? form->other : form->local, i);
     value.right = place_of(flow, swap ? form->local : form->other, i);
     value.to[0] = place_of(flow, form->to, i);
-    if (form->store && step->flags & TW_STEP_STORE) {
-        value.to[1] = place_of(flow, DST, i);
+    if (form->to == TW_AT_SLOT && flow->dst != NULL && flow->step->flags & TW_STEP_STORE) {
+        value.to[1] = place_of(flow, TW_AT_DST, i);
     }
     tw_exec_value_put(math, &value);
-    flow->taken += takes_message(form) ? msg_bytes : 0;
-    flow->filled += form->to == SLOT ? n * (flow->slot_wide ? math->wide_bytes : math->bytes) : 0;
+    flow->taken += tw_exec_takes(form) ? msg_bytes : 0;
+    flow->filled +=
+        form->to == TW_AT_SLOT ? n * (flow->slot_wide ? math->wide_bytes : math->bytes) : 0;
     return TWILL_OK;
 }
 
 /* A message that is passed on without a span that says what it is. */
-static void pass_on(struct flow *flow)
+static enum twill_status pass_on(struct flow *flow)
 {
     memcpy(flow->slot, flow->msg.data, flow->msg.bytes);
     flow->filled = flow->taken = flow->msg.bytes;
+    return TWILL_OK;
 }
 
 static enum twill_status move(struct flow *flow)
 {
-    const struct tw_plan_span *span = shape_span(flow->step);
-    const struct tw_plan_span *other = &flow->step->dst;
+    const struct tw_plan_span *span = flow->src != NULL ? flow->src : flow->dst;
+    const struct tw_plan_span *other = flow->src != NULL ? flow->dst : NULL;
     const uint32_t cells = tw_span_cells(span);
-    const bool both = span == &flow->step->src && tw_span_cells(other) > 0;
 
     if (cells == 0 && flow->step->op == TW_OP_RECV_SEND) {
-        pass_on(flow);
-        return TWILL_OK;
+        return pass_on(flow);
     }
-    if (both && tw_span_cells(other) != cells) {
+    if (other != NULL && tw_span_cells(other) != cells) {
         return tw_fail(TWILL_ERR_INVALID, "plan %s: a step has spans of %u and %u cells",
                        flow->exec->call.plan->name, cells, tw_span_cells(other));
     }
@@ -199,7 +175,7 @@ static enum twill_status move(struct flow *flow)
         const size_t n = slice_elems(flow, span, cell);
         enum twill_status status = TWILL_OK;
 
-        if (both && slice_elems(flow, other, tw_span_cell(other, i)) != n) {
+        if (other != NULL && slice_elems(flow, other, tw_span_cell(other, i)) != n) {
             return tw_fail(TWILL_ERR_INVALID, "plan %s: cells %u and %u of a step do not fit",
                            flow->exec->call.plan->name, cell, tw_span_cell(other, i));
         }
@@ -208,7 +184,7 @@ static enum twill_status move(struct flow *flow)
             return status;
         }
     }
-    if (takes_message(&flow->form) && flow->taken != flow->msg.bytes) {
+    if (tw_exec_takes(flow->form) && flow->taken != flow->msg.bytes) {
         return bad_message(flow, flow->taken);
     }
     return TWILL_OK;
@@ -272,16 +248,19 @@ static enum twill_status take(struct tw_exec *exec, struct tw_exec_lane *lane, s
 static enum twill_status data_step(struct tw_exec *exec, struct tw_exec_lane *lane)
 {
     const struct tw_plan_step *step = &lane->steps[lane->step];
-    struct flow flow = {.exec = exec, .step = step, .form = forms[step->op]};
+    const struct tw_exec_form *form = &tw_exec_forms[step->op];
+    struct flow flow = {.exec = exec, .step = step, .form = form};
     enum twill_status status = TWILL_OK;
     void *slot = NULL;
 
+    flow.src = tw_exec_src(step);
+    flow.dst = tw_exec_dst(step);
     flow.local_first = lane->slice * exec->shape.slice_elems;
     flow.first = lane->loop * exec->shape.slices * exec->shape.slice_elems + flow.local_first;
-    if (takes_message(&flow.form)) {
+    if (tw_exec_takes(form)) {
         status = take(exec, lane, &flow);
     }
-    if (status == TWILL_OK && flow.form.to == SLOT) {
+    if (status == TWILL_OK && form->to == TW_AT_SLOT) {
         status = tw_chan_reserve(exec->chan, step->to, step->fifo_out, &slot);
         flow.slot = slot;
         if (status != TWILL_OK) {
@@ -291,18 +270,17 @@ static enum twill_status data_step(struct tw_exec *exec, struct tw_exec_lane *la
     if (status != TWILL_OK) {
         return status;
     }
-    if (flow.form.to == REMOTE_DST || flow.form.local == REMOTE_SRC ||
-        flow.form.other == REMOTE_SRC) {
-        flow.peer_scratch = (char *)tw_chan_peer_scratch(
-                                exec->chan, step->op == TW_OP_PUT ? step->to : step->from) +
-                            exec->scratch_half;
+    if (tw_exec_reaches(step->op)) {
+        const int peer = step->op == TW_OP_PUT ? step->to : step->from;
+
+        flow.peer_scratch = (char *)tw_chan_peer_scratch(exec->chan, peer) + exec->scratch_half;
     }
     status = move(&flow);
-    if (status == TWILL_OK && flow.form.to == SLOT) {
+    if (status == TWILL_OK && form->to == TW_AT_SLOT) {
         tw_chan_commit(exec->chan, step->to, step->fifo_out, (uint32_t)flow.filled,
                        exec->call.header);
     }
-    if (status == TWILL_OK && takes_message(&flow.form)) {
+    if (status == TWILL_OK && tw_exec_takes(form)) {
         tw_chan_release(exec->chan, step->from, step->fifo_in);
     }
     return status;
