@@ -43,6 +43,9 @@ struct tw_proc_id {
 struct tw_net_config {
     struct tw_proc_id self;
     uint64_t staging_bytes; /* bound on all staging memory of this net */
+    /* NULL: staging of its own. Else the staging of that net, which closes after this one: several
+     * nets of a process then keep to one bound; staging_bytes is not looked at. Borrowed. */
+    struct tw_net *staging_of;
     bool allow_cma;
     /* called from the net's service thread when an ep's peer process is gone; must not block. NULL:
      * none */
@@ -114,6 +117,8 @@ struct tw_fifo_ops {
 /** Payload bytes of a slot of a FIFO of `bytes` in a layout; 0 when it does not fit. Pure: both
  * ends and every rank compute the same. */
 size_t tw_fifo_slot_bytes(size_t bytes, uint32_t subs, uint32_t depth);
+/** Staging that the receive end of a FIFO of `bytes` takes: the slots and their counters. */
+size_t tw_fifo_memory_bytes(size_t bytes);
 
 /*
  * Remote memory. Staging and memory from tw_net's alloc can be mapped into peers; other host memory
