@@ -3,6 +3,7 @@
 #ifndef TW_BASE_HOST_H
 #define TW_BASE_HOST_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "twill.h"
@@ -17,6 +18,10 @@ enum twill_status tw_host_get(const char *hostid_override, struct tw_host *host)
 
 /** CPUs this process may run on (affinity and cgroup); at least 1. */
 int tw_host_cpus_allowed(void);
+
+/** CPUs that a cgroup and those above it may use together, rounded up; 0: no limit. mount: where
+ * the hierarchy is mounted; group: "/a/b", or "/". */
+int tw_host_cgroup_cpus(const char *mount, const char *group);
 
 /** 64-bit hash of bytes (libsodium shorthash with a fixed key; not secret). */
 uint64_t tw_hash64(const void *data, size_t bytes);

@@ -1,3 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 libtwill_core_la_SOURCES += \
-	src/base/status.c src/base/status.h
+	src/base/status.c src/base/status.h \
+	src/base/log.c src/base/log.h \
+	src/base/param.c src/base/param.h src/base/param.def \
+	src/base/value.c src/base/value.h \
+	src/base/mem.c src/base/pool.c src/base/mem.h \
+	src/base/time.c src/base/time.h \
+	src/base/sock.c src/base/prove.c src/base/sock.h \
+	src/base/host.c src/base/host.h

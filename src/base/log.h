@@ -18,8 +18,9 @@ enum tw_log_level {
 
 #define TW_LOG_SUBSYS_LIST(X)                                                                      \
     X(BASE, "base")                                                                                \
-    X(TOPO, "topo") X(PLAN, "plan") X(ALGO, "algo") X(NET, "net") X(CHAN, "chan") X(EXEC, "exec")  \
-        X(COMM, "comm") X(API, "api")
+    X(TOPO, "topo")                                                                                \
+    X(PLAN, "plan")                                                                                \
+    X(ALGO, "algo") X(NET, "net") X(CHAN, "chan") X(EXEC, "exec") X(COMM, "comm") X(API, "api")
 enum tw_log_subsys {
 #define TW_LOG_ENUM(name, text) TW_SUB_##name,
     TW_LOG_SUBSYS_LIST(TW_LOG_ENUM)

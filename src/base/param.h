@@ -49,6 +49,10 @@ enum twill_status tw_param_set(const char *name, const char *value);
 /** Rows of the table; row i filled, false past the end. */
 bool tw_param_row(size_t i, struct tw_param_row *row);
 
+/** The rank that the launcher put into the environment, as text; "x" when there is none. For names
+ * of log files, before parameters are read. */
+const char *tw_param_env_rank(void);
+
 /** Undo freeze and sets: for tests. */
 void tw_params_reset(void);
 

@@ -137,6 +137,7 @@ struct tw_plan_rank {
 #define TW_PLAN_PARTS_MAX 8
 #define TW_PLAN_FIFOS_MAX 32 /* fifo ids of a pair */
 #define TW_PLAN_NAME_BYTES 48
+#define TW_PLAN_RANKS_MAX 65536
 
 enum tw_plan_cap {                         /* what the ranks' links must offer */
                    TW_CAP_PUT_SCRATCH = 1, /* peers' scratch is addressable */
@@ -153,6 +154,7 @@ struct tw_plan {
     uint32_t depth;  /* least FIFO depth for which it is free of deadlock; 0: it uses no FIFO */
     uint32_t slices; /* most slices a step has in a loop */
     uint32_t nfifos; /* fifo ids are below it */
+    uint32_t widest; /* most cells a message has on any rank; a FIFO slot is shared by so many */
     uint32_t nsigs, sig_max;
     uint32_t caps; /* tw_plan_cap */
     uint32_t
@@ -182,9 +184,16 @@ struct tw_plan {
 
 /* ---- life (plan.c) ------------------------------------------------------------------------- */
 
-/** @param only_rank  -1: all ranks @return NULL and tw_fail without memory or for nonsense sizes */
+/**
+ * @param name  letters, digits and "_.+-", at least one, below TW_PLAN_NAME_BYTES
+ * @param only_rank  -1: all ranks
+ * @return NULL and tw_fail without memory or for nonsense sizes; depth 0, slices and parity 1
+ */
 struct tw_plan *tw_plan_create(const char *name, enum tw_coll coll, int nranks, int root,
                                int only_rank);
+/** Whether create takes these: TWILL_OK, or TWILL_ERR_INVALID and tw_fail. */
+enum twill_status tw_plan_shape_check(const char *name, enum tw_coll coll, int nranks, int root,
+                                      int only_rank);
 void tw_plan_destroy(struct tw_plan *plan);
 struct tw_plan *tw_plan_copy(const struct tw_plan *plan);
 
@@ -197,7 +206,8 @@ static inline uint32_t tw_span_cell(const struct tw_plan_span *span, uint32_t i)
 {
     return span->first + (i / span->block) * span->stride + i % span->block;
 }
-/** Most cells a message has: slots are shared by so many cell slices. At least 1. */
+/** Most cells a message of the whole plan has (all ranks know it): slots are shared by so many cell
+ * slices. At least 1. */
 uint32_t tw_plan_widest(const struct tw_plan *plan);
 
 /**
@@ -215,8 +225,9 @@ struct tw_build {
     enum twill_status status;
 };
 
-/** Starts a plan. Adds no parts. depth, slices, parity default to 1 (depth 2, slices 2 is usual for
- * rings). */
+/** Starts a plan. Adds no parts. depth, slices, parity default to 1. A generator that leaves ranks
+ * out states depth, slices, nfifos, widest, nsigs, sig_max and scratch_cells itself, as all ranks
+ * need the same. */
 void tw_build_init(struct tw_build *build, const char *name, enum tw_coll coll, int nranks,
                    int root, int only_rank);
 /** A partition; returns its index. */
@@ -226,7 +237,8 @@ uint8_t tw_build_part(struct tw_build *build, enum tw_part_kind kind, uint32_t g
 bool tw_build_wants(const struct tw_build *build, int rank);
 /** A new lane of rank; returns its index. */
 uint16_t tw_build_lane(struct tw_build *build, int rank, uint16_t channel);
-/** Appends a step; returns its index in the lane. nfifos, nsigs, sig_max grow as needed. */
+/** Appends a step; returns its index in the lane. nfifos, widest, nsigs, sig_max grow as needed. A
+ * lane or a step of a rank that is not wanted is an error. */
 uint32_t tw_build_step(struct tw_build *build, int rank, uint16_t lane,
                        const struct tw_plan_step *step);
 /** Hands the plan out (validated) or destroys it and returns the first error. */
