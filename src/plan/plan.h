@@ -35,7 +35,13 @@
  * that only grows: SIGNAL raises the word at `to`, WAIT waits until the own word is at least
  * sig_value. Values are 1..sig_max inside a loop; the executor adds a base that grows from loop to
  * loop and call to call. PUT data is visible before a later SIGNAL of the same lane to the same
- * peer.
+ * peer, and by nothing else that the lane does.
+ * Width.   WIDE cells hold fp32 partials, all others the call's type; a message has one width. A
+ * local or addressed source that is narrow widens into a WIDE dst (copy, reduce, put, get,
+ * get_reduce). Wide to narrow happens only with ROUND, for which src is WIDE and dst is not: copy,
+ * put, get, recv_reduce; a send or recv_reduce_send with ROUND sends a narrow message. Otherwise a
+ * message is as wide as its sender's src; recv wants the width of its dst, recv_reduce(_send) that
+ * of its src, recv_send that of its dst if it has one. FINAL goes before the rounding.
  */
 
 enum tw_coll {
@@ -210,10 +216,23 @@ static inline uint32_t tw_span_cell(const struct tw_plan_span *span, uint32_t i)
  * slices. At least 1. */
 uint32_t tw_plan_widest(const struct tw_plan *plan);
 
+#define TW_PLAN_SLICES_MAX 256
+#define TW_PLAN_PARITY_MAX 16
+#define TW_PLAN_CELLS_MAX (1u << 24) /* of a partition, and of scratch */
+#define TW_PLAN_STEPS_MAX (1u << 24) /* of a lane */
+
 /**
  * Cheap structural checks that every consumer relies on (spans inside their partitions, peers and
  * fifo ids in range, dependencies point at existing steps, one writer and one reader lane per FIFO
  * of the ranks present, flags fit the op). The checker calls it first; so does every loader.
+ *
+ * Spans: the strides of a span do not make its blocks overlap. IN is never written, OUT and IN are
+ * not touched where the collective has none, and both are cut by partitions of the kind and groups
+ * stated above with one `per`. PUT's dst and GET's src lie in the peer's SCRATCH, WIDE, OUT (or IN,
+ * GET only) and the plan's caps say so. Fields that an op does not use are not looked at.
+ *
+ * @return TWILL_OK, or TWILL_ERR_INVALID and a sentence that names rank, channel, lane and step;
+ * TWILL_ERR_NOMEM
  */
 enum twill_status tw_plan_validate(const struct tw_plan *plan);
 
