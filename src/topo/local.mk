@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-libtwill_core_la_SOURCES +=
+libtwill_core_la_SOURCES += src/topo/topo.c src/topo/topo.h

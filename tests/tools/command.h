@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: how to run a program and look at what it did. Never knows: which program. */
+#ifndef TW_TESTS_TOOLS_COMMAND_H
+#define TW_TESTS_TOOLS_COMMAND_H
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <functional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+/* A program with its output in pipes. */
+class Command
+{
+  public:
+    explicit Command(const std::vector<std::string> &argv, const std::string &input = "",
+                     const std::vector<std::string> &environment = {})
+    {
+        int out_pipe[2], err_pipe[2], in_pipe[2];
+        if (pipe2(out_pipe, O_CLOEXEC) || pipe2(err_pipe, O_CLOEXEC) || pipe2(in_pipe, O_CLOEXEC))
+            abort();
+        pid = fork();
+        if (pid == 0) {
+            dup2(in_pipe[0], 0);
+            dup2(out_pipe[1], 1);
+            dup2(err_pipe[1], 2);
+            for (const std::string &e : environment)
+                putenv(const_cast<char *>(e.c_str()));
+            std::vector<char *> args;
+            for (const std::string &a : argv)
+                args.push_back(const_cast<char *>(a.c_str()));
+            args.push_back(nullptr);
+            execvp(args[0], args.data());
+            _exit(127);
+        }
+        close(out_pipe[1]);
+        close(err_pipe[1]);
+        close(in_pipe[0]);
+        fds_[0] = out_pipe[0];
+        fds_[1] = err_pipe[0];
+        if (write(in_pipe[1], input.data(), input.size()) != (ssize_t)input.size())
+            abort();
+        close(in_pipe[1]);
+    }
+    ~Command()
+    {
+        if (pid > 0 && !waited_) {
+            kill(pid, SIGKILL);
+            waitpid(pid, nullptr, 0);
+        }
+        close(fds_[0]);
+        close(fds_[1]);
+    }
+    Command(const Command &) = delete;
+    Command &operator=(const Command &) = delete;
+
+    /* Read until the condition holds or everything is closed. */
+    bool read_until(const std::function<bool()> &done)
+    {
+        bool open[2] = {true, true};
+        while (!done() && (open[0] || open[1])) {
+            struct pollfd set[2] = {{open[0] ? fds_[0] : -1, POLLIN, 0},
+                                    {open[1] ? fds_[1] : -1, POLLIN, 0}};
+            if (poll(set, 2, 60000) <= 0)
+                break;
+            for (int i = 0; i < 2; i++) {
+                if (!set[i].revents)
+                    continue;
+                char text[4096];
+                ssize_t n = read(fds_[i], text, sizeof(text));
+                if (n > 0)
+                    (i ? err : out).append(text, (size_t)n);
+                else
+                    open[i] = false;
+            }
+        }
+        return done();
+    }
+    bool read_lines(size_t lines)
+    {
+        return read_until([&] { return split(out).size() >= lines && out.back() == '\n'; });
+    }
+
+    /* To the end: 0-255, or 1000 + signal when a signal ended it. */
+    int finish()
+    {
+        read_until([] { return false; });
+        int status = 0;
+        waitpid(pid, &status, 0);
+        waited_ = true;
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+    }
+
+    static std::vector<std::string> split(const std::string &text)
+    {
+        std::vector<std::string> lines;
+        std::istringstream in(text);
+        for (std::string line; std::getline(in, line);)
+            lines.push_back(line);
+        return lines;
+    }
+
+    pid_t pid = -1;
+    std::string out, err;
+
+  private:
+    int fds_[2];
+    bool waited_ = false;
+};
+
+/* Running: exists and is no zombie. */
+inline bool process_runs(pid_t pid)
+{
+    std::string path = "/proc/" + std::to_string(pid) + "/stat";
+    FILE *file = fopen(path.c_str(), "r");
+    if (!file)
+        return false;
+    char text[512] = "", state = 'Z';
+    size_t n = fread(text, 1, sizeof(text) - 1, file);
+    text[n] = 0;
+    fclose(file);
+    const char *rest = strrchr(text, ')');
+    return rest && sscanf(rest + 1, " %c", &state) == 1 && state != 'Z' && state != 'X';
+}
+
+/* Wait for something that must come; false after 30 s. */
+inline bool comes_true(const std::function<bool()> &condition)
+{
+    for (int i = 0; i < 30000; i++) {
+        if (condition())
+            return true;
+        struct timespec ms = {0, 1000000};
+        nanosleep(&ms, nullptr);
+    }
+    return false;
+}
+
+#endif
