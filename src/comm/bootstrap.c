@@ -275,8 +275,8 @@ static enum twill_status children_wait(struct boot *boot)
 
 static enum twill_status tree_connect(struct boot *boot)
 {
-    size_t frame = tw_tree_frame_bytes(boot->comm->size, sizeof(struct entry),
-                                       sizeof(struct tw_chan_blob));
+    size_t frame =
+        tw_tree_frame_bytes(boot->comm->size, sizeof(struct entry), sizeof(struct tw_chan_blob));
 
     if (frame > UINT32_MAX / 2)
         return tw_fail(TWILL_ERR_UNSUPPORTED, "init: %d ranks are more than this build connects",

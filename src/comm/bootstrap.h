@@ -11,8 +11,9 @@
  * too; else the sentence is tw_fail_text()'s or the communicator's failure */
 enum twill_status tw_boot_run(struct twill_comm *comm);
 
-/* ---- collectives over the tree's control links (bootstrap_tree.c) --------------------------------
- * During init only, in the same order on all ranks. They end when the communicator fails. */
+/* ---- collectives over the tree's control links (bootstrap_tree.c)
+ * -------------------------------- During init only, in the same order on all ranks. They end when
+ * the communicator fails. */
 
 struct tw_tree_call {
     struct twill_comm *comm;

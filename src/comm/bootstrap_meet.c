@@ -3,12 +3,12 @@
  * Never knows: the tree, channels, operations. */
 #include "config.h"
 
+#include <sodium.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sodium.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -112,9 +112,9 @@ static void seat_told(struct tw_meeting *meeting, int rank)
 }
 
 /* Tells everybody who is here, and then whoever still comes, until all have been told. */
-__attribute__((format(printf, 4, 5)))
-static void meeting_fail(struct tw_meeting *meeting, enum twill_status status, int origin,
-                         const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void meeting_fail(struct tw_meeting *meeting,
+                                                               enum twill_status status, int origin,
+                                                               const char *format, ...)
 {
     va_list args;
 
@@ -323,15 +323,16 @@ static bool hello_fits(struct tw_meeting *meeting, const struct tw_hello *hello)
                      (int)meeting->seats[hello->head.rank].hello->pid, (int)hello->pid);
     else if (first->head.version != hello->head.version)
         meeting_fail(meeting, TWILL_ERR_VERSION, -1,
-                     "init: versions of twill differ: rank %d has %d, rank %d has %d", first->head.rank,
-                     first->head.version, hello->head.rank, hello->head.version);
+                     "init: versions of twill differ: rank %d has %d, rank %d has %d",
+                     first->head.rank, first->head.version, hello->head.rank, hello->head.version);
     else if (options_differ(first->options, hello->options, text, sizeof(text), ranks))
         meeting_fail(meeting, TWILL_ERR_VERSION, -1, "init: options differ: %s", text);
     else if (memcmp(first->proc.host, hello->proc.host, sizeof(first->proc.host)) != 0)
-        meeting_fail(meeting, TWILL_ERR_UNSUPPORTED, -1,
-                     "init: rank %d is on host %s, rank %d on host %s: this build connects ranks of "
-                     "one host",
-                     first->head.rank, first->host_name, hello->head.rank, hello->host_name);
+        meeting_fail(
+            meeting, TWILL_ERR_UNSUPPORTED, -1,
+            "init: rank %d is on host %s, rank %d on host %s: this build connects ranks of "
+            "one host",
+            first->head.rank, first->host_name, hello->head.rank, hello->host_name);
     return !meeting->failed;
 }
 
@@ -350,10 +351,12 @@ static struct tw_hello *hello_parse(struct tw_meeting *meeting, const uint8_t *d
         meeting_fail(meeting, TWILL_ERR_PEER, -1,
                      "init: a process that holds the key is no rank: it sent %u bytes", bytes);
     else if (hello->head.protocol != TW_PROTOCOL || bytes != sizeof(*hello))
-        meeting_fail(meeting, TWILL_ERR_VERSION, -1,
-                     "init: rank %d runs twill %d with protocol %u, the meeting point twill %d with "
-                     "protocol %u",
-                     hello->head.rank, hello->head.version, hello->head.protocol, TWILL_VERSION, TW_PROTOCOL);
+        meeting_fail(
+            meeting, TWILL_ERR_VERSION, -1,
+            "init: rank %d runs twill %d with protocol %u, the meeting point twill %d with "
+            "protocol %u",
+            hello->head.rank, hello->head.version, hello->head.protocol, TWILL_VERSION,
+            TW_PROTOCOL);
     else if (hello->size < 1 || hello->size > SIZE_MAX_RANKS || hello->head.rank < 0 ||
              hello->head.rank >= hello->size)
         meeting_fail(meeting, TWILL_ERR_INVALID, -1, "init: rank %d of %d ranks does not exist",

@@ -148,8 +148,7 @@ static void *init_main(void *arg)
 
 static enum twill_status init_start(struct twill_comm *comm)
 {
-    enum twill_status status =
-        tw_thread_start(&comm->init_thread, "twill-init", init_main, comm);
+    enum twill_status status = tw_thread_start(&comm->init_thread, "twill-init", init_main, comm);
 
     comm->init_thread_on = status == TWILL_OK;
     if (status != TWILL_OK)

@@ -42,8 +42,9 @@ enum tw_comm_state {
 #define TW_COMM_MAGIC 0x7477696c6c636f6dull
 #define TW_COMM_NAME_BYTES 64
 
-struct tw_ctl; /* control links (control.c) */
-struct tw_ops; /* operations (ops.c) */
+struct tw_ctl;    /* control links (control.c) */
+struct tw_ops;    /* operations (ops.c) */
+struct tw_record; /* what this rank writes on its board (record.c) */
 
 /* What a communicator is made from; the strings and the id are copied. */
 struct tw_comm_args {
@@ -51,7 +52,8 @@ struct tw_comm_args {
     twill_unique_id id;
     int blocking, device, deterministic, channels; /* resolved: no TWILL_UNSET */
     char name[TW_COMM_NAME_BYTES];
-    bool keyless; /* init_env without a key: the first contact is unauthenticated */
+    bool keyless;  /* init_env without a key: the first contact is unauthenticated */
+    bool from_env; /* the meeting point is named by the environment: it may open later */
 };
 
 struct twill_comm {
@@ -66,11 +68,12 @@ struct twill_comm {
     int status;                        /* atomic: OK, or the first failure (negative): sticky */
     char failure[TW_ERROR_TEXT_BYTES]; /* its sentence; written once before status */
     pthread_mutex_t lock;              /* guards failure, init thread */
-    int cancel_fd;                     /* eventfd: readable once aborted; owned */
+    int cancel_fd;                     /* eventfd: readable once failed or aborted; owned */
     bool aborted;                      /* atomic */
     struct tw_chan *chan;              /* owned, from connect to destroy */
     struct tw_ctl *ctl;                /* owned */
     struct tw_ops *ops;                /* owned */
+    struct tw_record *record;          /* owned; from connect to destroy */
     uint64_t id_hash; /* identifies the communicator among all: part of every record's hash */
     pthread_t init_thread;
     bool init_thread_on;

@@ -145,7 +145,7 @@ struct tw_door {
     struct tw_loop *loop;
     uint8_t key[TW_KEY_BYTES];
     char context[TW_CONTEXT_BYTES];
-    bool check_uid; /* nobody but this user (first contact without a key) */
+    bool check_uid;       /* nobody but this user (first contact without a key) */
     uint64_t patience_ns; /* for one caller's proof and hello */
     int cancel_fd;        /* owned eventfd: readable once closed */
     uint32_t callers;     /* being heard, each on a thread of its own */
@@ -191,7 +191,7 @@ struct tw_ctl {
     bool tree_bye[TW_TREE_LINKS];
     struct tw_source process[TW_TREE_LINKS]; /* pidfds of the neighbours' processes, owned */
     struct tw_ctl_frame *first[TW_TREE_LINKS], *last[TW_TREE_LINKS]; /* DATA that has arrived */
-    bool gathering; /* init: DATA is welcome */
+    bool gathering;                                                  /* init: DATA is welcome */
     uint32_t max_bytes; /* of a frame in the tree during init */
     uint8_t *welcome;   /* owned; NULL: not yet */
     uint32_t welcome_bytes;

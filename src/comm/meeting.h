@@ -20,7 +20,7 @@ struct tw_id {
     uint32_t unused;
     uint8_t nonce[16];
     uint8_t key[TW_KEY_BYTES];
-    uint8_t host[16];                /* tw_host.id */
+    uint8_t host[16];                 /* tw_host.id */
     char host_name[TW_ID_HOST_BYTES]; /* for people; cut to fit */
     char meet[TW_ID_MEET_BYTES];      /* abstract Unix name */
 };

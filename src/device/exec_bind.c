@@ -280,6 +280,10 @@ static enum twill_status bind_memory(struct tw_exec *exec)
     exec->wide_room_bytes = tw_exec_room_bytes(&exec->shape, exec->math.wide_bytes);
     exec->wide_at = plan->scratch_cells * exec->room_bytes;
     exec->scratch_half = remote ? call->call_index % plan->parity * half : 0;
+    if (remote && exec->scratch_bytes > tw_chan_scratch_bytes(exec->chan)) {
+        return tw_fail(TWILL_ERR_INVALID, "plan %s: %zu bytes of scratch where the chan has %zu",
+                       plan->name, exec->scratch_bytes, tw_chan_scratch_bytes(exec->chan));
+    }
     if (scratch == NULL && (plan->scratch_cells > 0 || plan->wide_cells > 0)) {
         return tw_fail(TWILL_ERR_UNSUPPORTED, "plan %s needs scratch%s", plan->name,
                        remote ? " that peers address" : "");
@@ -303,9 +307,12 @@ static enum twill_status check_caps(const struct tw_exec *exec)
         return tw_fail(TWILL_ERR_UNSUPPORTED, "plan %s needs ranks to address others' buffers",
                        plan->name);
     }
-    if (plan->nsigs > 0 && (exec->signal_base == NULL || tw_chan_signals(exec->chan) == NULL ||
-                            tw_exec_has_pairs(plan))) {
-        return tw_fail(TWILL_ERR_UNSUPPORTED, "plan %s needs signals", plan->name);
+    if (plan->nsigs > 0 &&
+        (exec->signal_base == NULL || tw_exec_has_pairs(plan) ||
+         (uint64_t)plan->nsigs * plan->slices > tw_chan_signal_count(exec->chan))) {
+        return tw_fail(TWILL_ERR_UNSUPPORTED, "plan %s needs %u signals of %u words, there are %u",
+                       plan->name, plan->nsigs, plan->slices,
+                       exec->signal_base == NULL ? 0 : tw_chan_signal_count(exec->chan));
     }
     return TWILL_OK;
 }

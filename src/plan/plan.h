@@ -218,6 +218,7 @@ uint32_t tw_plan_widest(const struct tw_plan *plan);
 
 #define TW_PLAN_SLICES_MAX 256
 #define TW_PLAN_PARITY_MAX 16
+#define TW_PLAN_DEPTH_MAX 1024
 #define TW_PLAN_CELLS_MAX (1u << 24) /* of a partition, and of scratch */
 #define TW_PLAN_STEPS_MAX (1u << 24) /* of a lane */
 
