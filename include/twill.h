@@ -4,12 +4,39 @@
  *
  * Knows: what a caller sees. Never knows: how it is done.
  *
- * Every call returns a status: 0 done, positive still in progress, negative an error. After an
- * error twill_last_error() has a sentence that says what and why.
+ * Status. Every call returns one: 0 done, positive still in progress, negative an error. After an
+ * error twill_last_error() has a sentence that says what and why. The values come in groups:
+ *   -1..-19   the caller's arguments or order of calls: nothing was done, nothing is broken;
+ *   -20..-39  this machine: nothing was started, unless twill_comm_async_error says otherwise;
+ *   -40..-59  the other ranks: the communicator has failed. Every later call on it returns the
+ *             failure that came first; only abort, destroy and queries are of use. Buffers of the
+ *             calls that were cut short hold anything.
+ * Outputs are written on success only, unless a function says otherwise.
  *
- * Threads: one thread at a time for each communicator (TWILL_ERR_BUSY when violated); different
- * communicators are free of each other. twill_comm_abort, twill_comm_async_error and
- * twill_last_error may be called from any thread at any time while the communicator exists.
+ * Matching. The ranks of a communicator make the same collective calls in the same order, with
+ * equal counts, type, op and root; sends and receives of a pair match in their order, with equal
+ * counts and types. Calls that do not match fail on every rank with TWILL_ERR_MISMATCH and a
+ * sentence that names the ranks and both calls. A rank that is late is warned of after TWILL_WARN
+ * and is an error after TWILL_TIMEOUT; a process that dies is an error in under a second.
+ *
+ * Order. The calls on one communicator run in the order in which they were made, whichever streams
+ * they were given; the calls on one stream run in their order, whichever communicators they belong
+ * to. Calls of one group count as simultaneous (see twill_group_start).
+ *
+ * Threads. One thread at a time for each communicator, and for each stream; a second one inside a
+ * call of the same communicator gets TWILL_ERR_BUSY and changes nothing. Different communicators
+ * are free of each other. twill_comm_abort, twill_comm_async_error and twill_last_error may be
+ * called from any thread at any time while the communicator exists. After fork(2) the child may
+ * not use what the parent made.
+ *
+ * Blocking. Calls with a NULL stream return when this rank's part is done: recvbuf is complete and
+ * sendbuf may be reused, while other ranks may still be inside. Up to 4 KiB and on a communicator
+ * with nothing queued they neither allocate, lock nor enter the kernel after the first call of
+ * their kind, as long as the other ranks are not much later.
+ *
+ * Compatibility. The header is valid C11 and C++. Values, structs and functions are only ever
+ * added. Until version 1.0 a release may break the binary interface; the soname then changes. From
+ * 1.0 on the soname stays while old programs keep running.
  */
 #ifndef TWILL_H
 #define TWILL_H
@@ -63,7 +90,14 @@ enum twill_status {
 #undef TWILL_STATUS_ENUM
 };
 
-/** Name of a status, for instance "TWILL_ERR_PEER"; "TWILL_UNKNOWN" for any other value. */
+/**
+ * Name of a status.
+ *
+ * @param status  any value
+ * @return for instance "TWILL_ERR_PEER"; "TWILL_UNKNOWN" for a value that is no status. Static
+ *
+ * Threads: any. Never blocks or allocates.
+ */
 TWILL_API const char *twill_status_string(enum twill_status status);
 
 /* ---- types and reductions ----------------------------------------------------------------- */
@@ -90,6 +124,8 @@ typedef enum {
 #undef TWILL_TYPE_ENUM
 } twill_type_t;
 
+/* Integers wrap. 16- and 8-bit floats are widened to float32 for each operation and rounded once
+ * to nearest even. A NaN in any operand gives a NaN, also for max and min; -0 is less than +0. */
 typedef enum {
     TWILL_SUM = 0,
     TWILL_PROD = 1,
@@ -114,7 +150,15 @@ typedef struct {
 #define TWILL_UNSET INT32_MIN /* "use the parameter's value" in a config field */
 
 #define TWILL_CONFIG_MAGIC 0x7477636fu
-/* Append only. A field newer than the caller's version is taken as unset. */
+/*
+ * Options of a new communicator. Start from TWILL_CONFIG_INIT and set fields by name.
+ *
+ * The first three fields say which struct the caller was compiled with. A field that lies beyond
+ * `size`, or that is newer than `version`, is taken as unset (TWILL_UNSET, NULL), whatever the
+ * memory holds; fields that a newer caller has and this library does not know are ignored. Fields
+ * are only ever appended. A wrong magic, or a size below that of version 0.1.0's first three
+ * fields, is TWILL_ERR_INVALID. The struct is borrowed during the call.
+ */
 struct twill_config {
     size_t size;           /* sizeof(struct twill_config) of the caller */
     uint32_t magic;        /* TWILL_CONFIG_MAGIC */
@@ -134,89 +178,543 @@ struct twill_config {
 
 /* ---- library ------------------------------------------------------------------------------ */
 
-/** Version of the library that runs, in the form of TWILL_VERSION. @param version out, not NULL */
+/**
+ * Version of the library that runs, which may be newer than TWILL_VERSION of the header.
+ *
+ * @param version  out; major * 10000 + minor * 100 + patch; not NULL
+ *
+ * @return TWILL_OK
+ *         TWILL_ERR_INVALID  version is NULL
+ *
+ * Threads: any. Never blocks or allocates.
+ */
 TWILL_API enum twill_status twill_version(int *version);
 
 /**
  * What the calling thread's last error on a communicator was.
  *
- * @param comm  a communicator, or NULL for errors of calls that have none (init, mem, config)
+ * @param comm  a communicator, or NULL for errors of calls that have none (init, streams, memory,
+ *              parameters, and handles that are none)
  * @return a sentence, never NULL, "" when there was none; valid until the thread's next call that
- *         fails on the same communicator. A communicator's asynchronous error is found here too.
+ *         fails on the same communicator. Where the calling thread has none, a failed
+ *         communicator's own sentence: so a watcher thread reads why another thread's or a
+ *         stream's call failed. Successful calls leave it as it is. A thread keeps the sentences
+ *         of its 16 newest communicators.
+ *
+ * Threads: any, at any time while comm exists. Never blocks or allocates.
  */
 TWILL_API const char *twill_last_error(twill_comm_t comm);
 
 /**
  * Set a parameter by its name, as TWILL_<NAME>=value in the environment would. Stronger than the
- * environment.
+ * environment. twill-info lists the parameters.
  *
- * @return TWILL_OK; TWILL_ERR_INVALID unknown name (the nearest one is named) or bad value;
- *         TWILL_ERR_USAGE a communicator was already made in this process
+ * @param name   without "TWILL_", for instance "WARN"; upper case; not NULL
+ * @param value  as in the environment, for instance "64K" or "1.5s"; copied; not NULL
+ *
+ * @return TWILL_OK
+ *         TWILL_ERR_INVALID  unknown name (the nearest one is named) or bad value; nothing changed
+ *         TWILL_ERR_USAGE    the parameters are in use: a communicator or unique id was already
+ *                            made in this process; nothing changed
+ *
+ * Threads: any. Never waits for a peer.
  */
 TWILL_API enum twill_status twill_param_set(const char *name, const char *value);
 
 /* ---- communicators ------------------------------------------------------------------------ */
 
+/*
+ * Life of a communicator: connecting, ready, finalizing, finalized, gone.
+ *   connecting  only with config.blocking = 0: async_error says TWILL_INPROGRESS. Legal are
+ *               async_error, last_error, rank, size, device, abort and destroy; every other call is
+ *               TWILL_ERR_USAGE.
+ *   ready       everything is legal.
+ *   finalizing, finalized
+ *               legal are async_error, last_error, rank, size, device, abort and destroy.
+ * A failed communicator (its async_error is negative) keeps its place in this life, and every call
+ * but those queries, abort, destroy and deregister returns the failure.
+ */
+
+/**
+ * Make the id of a new communicator, and its meeting point in this process. One rank makes it and
+ * hands it to the others; the process that made it must live until all ranks are connected.
+ *
+ * @param id  out, 128 bytes, opaque; holds the secret key; not NULL. Good for one communicator
+ *
+ * @return TWILL_OK
+ *         TWILL_ERR_INVALID  id is NULL, or a TWILL_* variable in the environment does not parse
+ *         TWILL_ERR_USAGE    in a child after fork(2) of a process that used twill
+ *         TWILL_ERR_NOMEM, TWILL_ERR_SYSTEM
+ *
+ * Threads: any. Never waits for a peer.
+ */
 TWILL_API enum twill_status twill_get_unique_id(twill_unique_id *id);
+
+/**
+ * Join a communicator as one of its ranks. All `size` ranks call it with the same id and size.
+ *
+ * A thread that holds several ranks calls it for each of them inside one group: they connect
+ * together at the group's end, and the handles are filled then.
+ *
+ * @param comm    out, the handle; not NULL. NULL is stored first and stays on errors. In a group it
+ *                must stay valid to the group's end
+ * @param size    number of ranks, at least 1
+ * @param id      of twill_get_unique_id; copied; not NULL
+ * @param rank    this rank, 0 to size - 1; each rank once
+ * @param config  options, borrowed; NULL: defaults
+ *
+ * @return TWILL_OK           connected with all ranks; or noted, inside a group
+ *         TWILL_INPROGRESS   config.blocking is 0: the handle exists and is connecting;
+ *                            twill_comm_async_error says when it is ready or failed. The handle of
+ *                            a failed one is still to be destroyed
+ *         TWILL_ERR_INVALID  NULL comm or id, size or rank out of range, a config that is none or
+ *                            has values out of range, an id that is none, a bad TWILL_* variable
+ *         TWILL_ERR_USAGE    in a child after fork(2) of a process that used twill
+ *         TWILL_ERR_UNSUPPORTED  a device other than TWILL_DEVICE_HOST; deterministic = 1; ranks
+ *                            that share neither a process nor a host (both hosts are named)
+ *         TWILL_ERR_NOMEM    memory, or not even the least staging is left (TWILL_STAGING)
+ *         TWILL_ERR_SYSTEM   a system call failed
+ *         TWILL_ERR_PEER     a rank died or gave up while connecting
+ *         TWILL_ERR_TIMEOUT  not all ranks came within TWILL_INIT_TIMEOUT; those missing are named
+ *         TWILL_ERR_AUTH     a rank does not hold the id's key
+ *         TWILL_ERR_VERSION  ranks differ in version or in an option that must be the same (both
+ *                            values are named)
+ *         TWILL_ERR_MISMATCH ranks disagree on size, or claim the same rank
+ *         On errors nothing is left behind.
+ *
+ * Threads: any; ranks of one communicator may be threads of one process. Blocks for the other ranks
+ * unless config.blocking is 0 or a group is open.
+ */
 TWILL_API enum twill_status twill_comm_init(twill_comm_t *comm, int size, const twill_unique_id *id,
                                             int rank, const struct twill_config *config);
+
+/**
+ * Join a communicator of all processes of the job, with rank and size as the launcher says:
+ * TWILL_RANK, TWILL_SIZE, TWILL_LOCAL_RANK and TWILL_RENDEZVOUS (twill-run), or RANK, WORLD_SIZE,
+ * LOCAL_RANK, MASTER_ADDR and MASTER_PORT on one host (torchrun). The key comes from the launcher,
+ * or from TWILL_KEY_FILE; without one the first contact is unauthenticated and warned of, or
+ * refused under TWILL_REQUIRE_KEY=1. The n-th call of a process meets the others' n-th.
+ *
+ * @param comm    as in twill_comm_init
+ * @param config  as in twill_comm_init
+ *
+ * @return as twill_comm_init, and
+ *         TWILL_ERR_INVALID  a variable is missing or out of range (it is named)
+ *         TWILL_ERR_AUTH     no key under TWILL_REQUIRE_KEY=1, or the key file is not private
+ *
+ * Threads: any; one rank for each process. Blocks as twill_comm_init does.
+ */
 TWILL_API enum twill_status twill_comm_init_env(twill_comm_t *comm,
                                                 const struct twill_config *config);
+
+/**
+ * Make a communicator whose ranks all live in this process: comms[i] is rank i of count. They may
+ * then be used by one thread with groups, or handed to threads.
+ *
+ * @param comms    out, [count]; not NULL. All NULL on errors. In a group: filled at its end
+ * @param count    number of ranks, at least 1
+ * @param devices  [count], borrowed; TWILL_DEVICE_HOST each; NULL: all host
+ * @param config   as in twill_comm_init, for all ranks; its `device` must be unset or host
+ *
+ * @return as twill_comm_init. On errors nothing is left behind.
+ *
+ * Threads: any. Blocks shortly (no other process is waited for) unless config.blocking is 0 or a
+ * group is open.
+ */
 TWILL_API enum twill_status twill_comm_init_all(twill_comm_t *comms, int count, const int *devices,
                                                 const struct twill_config *config);
+
+/**
+ * Finish: wait for this rank's queued calls, then for all other ranks to finalize too. Afterwards
+ * the ranks may leave at any time without being taken for lost.
+ *
+ * Inside a group it is noted, and runs at the group's end, after the group's other calls, for all
+ * noted ranks at once: a thread that holds several ranks of a communicator must do it so.
+ *
+ * @param comm  a ready communicator
+ *
+ * @return TWILL_OK           finalized
+ *         TWILL_INPROGRESS   config.blocking is 0: goes on by itself; twill_comm_async_error says
+ *                            TWILL_INPROGRESS until it is done
+ *         TWILL_ERR_INVALID  comm is no communicator
+ *         TWILL_ERR_USAGE    not ready, or finalized before
+ *         TWILL_ERR_BUSY     another thread is inside a call of comm
+ *         TWILL_ERR_TIMEOUT, TWILL_ERR_PEER, ...  the communicator has failed; destroy it
+ *
+ * Threads: one at a time for comm. Blocks for the other ranks, at most TWILL_TIMEOUT.
+ */
 TWILL_API enum twill_status twill_comm_finalize(twill_comm_t comm);
+
+/**
+ * Free a communicator and all that it holds; registrations that are left end too. A ready and
+ * healthy one is finalized first. A failed, aborted, connecting or finalized one is freed at once:
+ * no peer is waited for.
+ *
+ * When several ranks of a healthy communicator live in this process, they may be destroyed one
+ * after another by one thread: all but the last return at once, and the last finalizes for all. The
+ * library holds their memory until then.
+ *
+ * @param comm  a communicator; NULL: nothing happens. The handle is dead afterwards, unless the
+ *              status is TWILL_ERR_INVALID, TWILL_ERR_USAGE or TWILL_ERR_BUSY
+ *
+ * @return TWILL_OK           gone
+ *         TWILL_ERR_INVALID  comm is no communicator (it was destroyed, for instance)
+ *         TWILL_ERR_USAGE    a group is open in this thread
+ *         TWILL_ERR_BUSY     another thread is inside a call of comm; call again later
+ *         any other          gone; finalizing failed so
+ *
+ * Threads: one, the last to use comm. Blocks as finalize does; never for a failed communicator.
+ */
 TWILL_API enum twill_status twill_comm_destroy(twill_comm_t comm);
+
+/**
+ * Give a communicator up: it fails with TWILL_ERR_ABORTED, here at once and on the other ranks as
+ * soon as they are told; calls of it that are running or queued end with that status. Frees
+ * nothing: destroy does, and is immediate then. User buffers of calls that were cut short may be
+ * freed once those calls have returned (blocking) or their streams are synchronized. A communicator
+ * that has failed before keeps its first failure.
+ *
+ * @param comm  a communicator in any state
+ *
+ * @return TWILL_OK           aborted, also when it was already
+ *         TWILL_ERR_INVALID  comm is no communicator
+ *
+ * Threads: any, at any time while comm exists, also while another is inside a call of comm. Never
+ * blocks, needs no peer.
+ */
 TWILL_API enum twill_status twill_comm_abort(twill_comm_t comm);
+
+/**
+ * State of a communicator.
+ *
+ * @param comm    a communicator in any state
+ * @param status  out: TWILL_OK healthy; TWILL_INPROGRESS connecting or finalizing; negative: the
+ *                failure that came first (twill_last_error(comm) has its sentence); not NULL
+ *
+ * @return TWILL_OK; TWILL_ERR_INVALID comm is no communicator, or status is NULL
+ *
+ * Threads: any, at any time while comm exists. Never blocks, locks or allocates.
+ */
 TWILL_API enum twill_status twill_comm_async_error(twill_comm_t comm, enum twill_status *status);
+
+/**
+ * This rank's number, the number of ranks, and the device of its buffers.
+ *
+ * @param comm    a communicator in any state, failed ones included
+ * @param rank    out, 0 to size - 1; not NULL
+ * @param size    out, at least 1; not NULL
+ * @param device  out, TWILL_DEVICE_HOST; not NULL
+ *
+ * @return TWILL_OK; TWILL_ERR_INVALID comm is no communicator, or the output is NULL
+ *
+ * Threads: any while comm exists. Never blocks, locks or allocates.
+ */
 TWILL_API enum twill_status twill_comm_rank(twill_comm_t comm, int *rank);
 TWILL_API enum twill_status twill_comm_size(twill_comm_t comm, int *size);
 TWILL_API enum twill_status twill_comm_device(twill_comm_t comm, int *device);
 
 /* ---- streams and groups ------------------------------------------------------------------- */
 
+/*
+ * A host stream is a queue of calls that the library's progress thread runs in order. The thread
+ * starts with the first call on a stream and sleeps while there is nothing to do. Buffers of a
+ * call on a stream belong to the library until the call is done.
+ */
+
+/**
+ * Make a host stream. It belongs to no communicator.
+ *
+ * @param stream  out; not NULL
+ *
+ * @return TWILL_OK; TWILL_ERR_INVALID stream is NULL; TWILL_ERR_NOMEM
+ *
+ * Threads: any. Never blocks.
+ */
 TWILL_API enum twill_status twill_stream_create(twill_stream_t *stream);
+
+/**
+ * Wait for a stream's calls, then free it.
+ *
+ * @param stream  a stream; NULL: nothing happens. The handle is dead afterwards, unless the status
+ *                is TWILL_ERR_INVALID or TWILL_ERR_USAGE
+ *
+ * @return TWILL_OK           gone
+ *         TWILL_ERR_INVALID  stream is no stream
+ *         TWILL_ERR_USAGE    calls of an open group of this thread use it
+ *         any other          gone; a call failed so, and nobody had asked
+ *
+ * Threads: one at a time for stream. Blocks for its calls.
+ */
 TWILL_API enum twill_status twill_stream_destroy(twill_stream_t stream);
+
+/**
+ * Wait until all calls given to a stream so far are done.
+ *
+ * @param stream  a stream; NULL: TWILL_OK, since such calls are done when they return
+ *
+ * @return TWILL_OK           all done
+ *         TWILL_ERR_INVALID  stream is no stream
+ *         any other negative the first error of its calls since the last synchronize or query that
+ *                            reported one; all its calls are over. twill_last_error(NULL) has the
+ *                            sentence, which names the rank; twill_comm_async_error of its
+ *                            communicator says whether that has failed
+ *
+ * Threads: one at a time for stream. Blocks for its calls.
+ */
 TWILL_API enum twill_status twill_stream_synchronize(twill_stream_t stream);
+
+/**
+ * The same without waiting.
+ *
+ * @param stream  a stream; NULL: TWILL_OK
+ *
+ * @return TWILL_INPROGRESS   calls are queued or running
+ *         otherwise as twill_stream_synchronize
+ *
+ * Threads: one at a time for stream. Never blocks.
+ */
 TWILL_API enum twill_status twill_stream_query(twill_stream_t stream);
+
+/**
+ * Open a group in this thread: calls up to the matching twill_group_end are noted (their arguments
+ * are copied, the buffers are not) and start at the end of the outermost group.
+ *
+ * What a group's end does:
+ *   1. inits of the group connect, all at once, and their handles are filled;
+ *   2. for each communicator, its collectives run in the order of the calls, then all its sends and
+ *      receives run together: those of one pair and direction in order, everything else at once.
+ *      Different communicators, and several ranks of one communicator, go on side by side;
+ *   3. finalizes of the group run, all at once.
+ * So two ranks may send to each other before they receive, one thread may call for several ranks,
+ * and the order in which calls of different communicators were made does not matter. Calls of one
+ * group on one stream are simultaneous; a send/receive batch with several streams waits for all of
+ * them.
+ *
+ * Argument errors are returned by the call that has them, at once; that call is not part of the
+ * group and the others are unharmed. A send to this rank itself is legal in a group only, and needs
+ * its receive in the same group.
+ *
+ * @return TWILL_OK; TWILL_ERR_NOMEM
+ *
+ * Threads: a group belongs to its thread. Groups nest. Never blocks.
+ */
 TWILL_API enum twill_status twill_group_start(void);
+
+/**
+ * Close a group. Closing the outermost one runs what was noted.
+ *
+ * @return TWILL_OK           everything is done (calls without a stream) or queued (with one)
+ *         TWILL_INPROGRESS   an init or finalize of a communicator with blocking = 0 goes on; the
+ *                            rest is done or queued
+ *         TWILL_ERR_USAGE    no group is open; or sends to this rank itself and receives from it do
+ *                            not pair up: nothing of the group was run
+ *         TWILL_ERR_BUSY     another thread is inside a call of one of the communicators; nothing
+ *                            of the group was run
+ *         any other negative the first error of the group's calls. Calls of other communicators
+ *                            were run to their end. When an init failed, none of the group's inits
+ *                            leaves a handle, and nothing else of the group was run
+ *         twill_last_error(NULL) has the sentence, and so has the communicator's.
+ *
+ * Threads: that of twill_group_start. Blocks for calls without a stream.
+ */
 TWILL_API enum twill_status twill_group_end(void);
 
 /* ---- collectives and point to point -------------------------------------------------------- */
 
-/* Extended calls take one; NULL is legal everywhere. */
+/*
+ * What the calls below have in common.
+ *
+ * @param sendbuf  borrowed, read only; NULL only where count is 0 or the text says "ignored"
+ * @param recvbuf  borrowed, written; NULL likewise. Contents are undefined after an error
+ * @param count    in elements. 0 is legal: nothing is moved, but the call still matches the others'
+ *                 and takes its place in the order. A count whose bytes (over all ranks) do not fit
+ *                 size_t is TWILL_ERR_INVALID
+ * @param type     of the elements; any alignment is legal, the element's own is faster
+ * @param op       the reduction; TWILL_AVG divides by the number of ranks
+ * @param root, peer  ranks, 0 to size - 1
+ * @param comm     a ready communicator
+ * @param stream   NULL: the call blocks until this rank's part is done. Otherwise it is queued and
+ *                 returns at once, even if no other rank has called; errors that come later are
+ *                 reported by twill_stream_synchronize, and by twill_comm_async_error when they
+ *                 fail the communicator
+ *
+ * @return TWILL_OK           done; queued (stream); noted (inside a group)
+ *         TWILL_ERR_INVALID  an argument is none of the above, or buffers overlap in a way that is
+ *                            not the stated in-place form. Nothing was started, no other rank is
+ *                            affected, comm stays healthy
+ *         TWILL_ERR_USAGE    comm is connecting, finalizing or finalized
+ *         TWILL_ERR_BUSY     another thread is inside a call of comm
+ *         TWILL_ERR_UNSUPPORTED  this build does not serve the type, or the type with the op;
+ *                            nothing was started
+ *         TWILL_ERR_NOMEM    nothing was started on this rank
+ *         TWILL_ERR_PEER, TWILL_ERR_MISMATCH, TWILL_ERR_TIMEOUT, TWILL_ERR_ABORTED
+ *                            the communicator has failed (also before this call)
+ *
+ * In place means that sendbuf and recvbuf are exactly the stated addresses; some ranks may be in
+ * place and others not.
+ *
+ * Moving data (broadcast, all_gather, all_to_all, send, receive) serves every type; reductions
+ * serve float32, float64, int32, uint8 and bfloat16 with sum, max, min and avg to begin with.
+ */
+
+/* Options of the extended calls to come, which take a pointer to one; NULL is legal everywhere. */
 struct twill_call_attr;
 
+/**
+ * Reduce the ranks' buffers, result on every rank: recvbuf[i] = op over ranks of sendbuf[i].
+ *
+ * @param sendbuf  [count]
+ * @param recvbuf  [count]; in place: equal to sendbuf
+ */
 TWILL_API enum twill_status twill_all_reduce(const void *sendbuf, void *recvbuf, size_t count,
                                              twill_type_t type, twill_redop_t op, twill_comm_t comm,
                                              twill_stream_t stream);
+
+/**
+ * Reduce the ranks' buffers, result at the root.
+ *
+ * @param sendbuf  [count]
+ * @param recvbuf  [count] at the root, ignored elsewhere; in place: equal to sendbuf, at the root
+ */
 TWILL_API enum twill_status twill_reduce(const void *sendbuf, void *recvbuf, size_t count,
                                          twill_type_t type, twill_redop_t op, int root,
                                          twill_comm_t comm, twill_stream_t stream);
+
+/**
+ * Copy the root's buffer to every rank, the root included.
+ *
+ * @param sendbuf  [count] at the root, ignored elsewhere
+ * @param recvbuf  [count]; in place: equal to sendbuf, at the root
+ */
 TWILL_API enum twill_status twill_broadcast(const void *sendbuf, void *recvbuf, size_t count,
                                             twill_type_t type, int root, twill_comm_t comm,
                                             twill_stream_t stream);
+
+/**
+ * Reduce the ranks' buffers, block r of the result on rank r.
+ *
+ * @param sendbuf  [size * recvcount]
+ * @param recvbuf  [recvcount]; in place: sendbuf + rank * recvcount elements
+ */
 TWILL_API enum twill_status twill_reduce_scatter(const void *sendbuf, void *recvbuf,
                                                  size_t recvcount, twill_type_t type,
                                                  twill_redop_t op, twill_comm_t comm,
                                                  twill_stream_t stream);
+
+/**
+ * Gather every rank's block on every rank, in the order of ranks.
+ *
+ * @param sendbuf  [sendcount]; in place: recvbuf + rank * sendcount elements
+ * @param recvbuf  [size * sendcount]
+ */
 TWILL_API enum twill_status twill_all_gather(const void *sendbuf, void *recvbuf, size_t sendcount,
                                              twill_type_t type, twill_comm_t comm,
                                              twill_stream_t stream);
+
+/**
+ * Exchange blocks: block r of sendbuf goes to rank r, where it is block `rank` of recvbuf.
+ *
+ * @param sendbuf  [size * count]
+ * @param recvbuf  [size * count]; must not overlap sendbuf (there is no in-place form)
+ * @param count    of one block
+ */
 TWILL_API enum twill_status twill_all_to_all(const void *sendbuf, void *recvbuf, size_t count,
                                              twill_type_t type, twill_comm_t comm,
                                              twill_stream_t stream);
+
+/** Return (or go on, on a stream) when every rank has called. Moves no data. */
 TWILL_API enum twill_status twill_barrier(twill_comm_t comm, twill_stream_t stream);
+
+/**
+ * Send to one rank, which receives with an equal count and type. A blocking send may return before
+ * the receive is called, when the data fits into the connection's buffer, or may wait for it.
+ *
+ * @param sendbuf  [count]
+ * @param peer     the receiver; this rank itself inside a group only
+ *
+ * @return as above; TWILL_ERR_USAGE also for peer == rank outside a group
+ */
 TWILL_API enum twill_status twill_send(const void *sendbuf, size_t count, twill_type_t type,
                                        int peer, twill_comm_t comm, twill_stream_t stream);
+
+/**
+ * Receive from one rank what it sends with an equal count and type.
+ *
+ * @param recvbuf  [count]
+ * @param peer     the sender; this rank itself inside a group only
+ *
+ * @return as above; TWILL_ERR_USAGE also for peer == rank outside a group
+ */
 TWILL_API enum twill_status twill_recv(void *recvbuf, size_t count, twill_type_t type, int peer,
                                        twill_comm_t comm, twill_stream_t stream);
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
+/**
+ * Memory that the library can map into other processes. Needs no communicator.
+ *
+ * @param ptr     out, zeroed, aligned to a page; not NULL
+ * @param bytes   0: *ptr is NULL
+ * @param device  TWILL_DEVICE_HOST
+ *
+ * @return TWILL_OK
+ *         TWILL_ERR_INVALID      ptr is NULL
+ *         TWILL_ERR_UNSUPPORTED  any other device: this build has none
+ *         TWILL_ERR_NOMEM, TWILL_ERR_SYSTEM
+ *
+ * Threads: any. Never waits for a peer.
+ */
 TWILL_API enum twill_status twill_mem_alloc(void **ptr, size_t bytes, int device);
+
+/**
+ * Free memory of twill_mem_alloc. Calls that use it must be done, registrations of it ended.
+ *
+ * @param ptr  what twill_mem_alloc gave; NULL: nothing happens
+ *
+ * @return TWILL_OK
+ *         TWILL_ERR_INVALID  ptr is not the start of such memory (freed twice, for instance)
+ *
+ * Threads: any. Never blocks.
+ */
 TWILL_API enum twill_status twill_mem_free(void *ptr);
+
+/**
+ * Register memory with a communicator, so that peers may reach it directly. A collective: every
+ * rank calls it, each with its own memory; it takes its place in the order of calls and blocks.
+ * Direct paths are taken only for buffers that every rank has registered; others are staged.
+ *
+ * @param comm   a ready communicator, nothing queued on which is waited for first
+ * @param ptr    start, borrowed until deregistered; from twill_mem_alloc, or inside such memory
+ * @param bytes  at least 1; may differ from rank to rank
+ * @param reg    out, the registration; not NULL
+ *
+ * @return TWILL_OK           registered on every rank
+ *         TWILL_ERR_INVALID  an argument is NULL or 0 (found before other ranks are met: they wait)
+ *         TWILL_ERR_USAGE    a group is open; or comm is not ready
+ *         TWILL_ERR_UNSUPPORTED  memory of the ranks that the sentence names cannot be mapped: it
+ *                            does not come from twill_mem_alloc. Every rank gets this and none has
+ *                            registered; such memory is staged or copied by the kernel (CMA)
+ *         otherwise as a collective. comm stays healthy after the above.
+ *
+ * Threads: one at a time for comm. Blocks for the other ranks.
+ */
 TWILL_API enum twill_status twill_register(twill_comm_t comm, void *ptr, size_t bytes,
                                            twill_reg_t *reg);
+
+/**
+ * End a registration. A collective: every rank calls it, in the same order.
+ *
+ * @param comm  of twill_register; a failed one is legal: only this rank's side ends then
+ * @param reg   of twill_register on comm; dead afterwards, unless the status is TWILL_ERR_INVALID,
+ *              TWILL_ERR_USAGE or TWILL_ERR_BUSY
+ *
+ * @return TWILL_OK           ended on every rank
+ *         TWILL_ERR_INVALID  comm is no communicator or reg is none of its registrations
+ *         TWILL_ERR_USAGE    a group is open; or comm is not ready
+ *         otherwise as a collective
+ *
+ * Threads: one at a time for comm. Blocks for the other ranks.
+ */
 TWILL_API enum twill_status twill_deregister(twill_comm_t comm, twill_reg_t reg);
 
 #ifdef __cplusplus

@@ -1,2 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-libtwill_core_la_SOURCES +=
+libtwill_core_la_SOURCES += \
+	src/algo/algo.c src/algo/algo.h \
+	src/algo/form.c src/algo/form.h \
+	src/algo/ring.c \
+	src/algo/recursive_doubling.c \
+	src/algo/halving_doubling.c \
+	src/algo/circulant.c \
+	src/algo/direct.c \
+	src/algo/put.c \
+	src/algo/binomial.c \
+	src/algo/pairwise.c \
+	src/algo/dissemination.c

@@ -59,7 +59,9 @@ enum twill_status tw_host_get(const char *hostid_override, struct tw_host *host)
     name[sizeof(name) - 1] = '\0';
     (void)crypto_generichash(host->id, sizeof(host->id), (const unsigned char *)source,
                              strlen(source), NULL, 0);
-    (void)snprintf(host->name, sizeof(host->name), "%s", name);
+    size_t length = strnlen(name, sizeof(host->name) - 1);
+    memcpy(host->name, name, length);
+    host->name[length] = '\0';
     return TWILL_OK;
 }
 

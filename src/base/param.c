@@ -46,7 +46,8 @@ static const char *const kind_expected[] = {
 /* The process's settings, all under the lock. */
 static struct {
     pthread_mutex_t lock;
-    bool frozen, warned;
+    bool frozen; /* atomic: read without the lock, after which values are const */
+    bool warned;
     bool is_set[ENTRIES];
     char set_text[ENTRIES][TW_PARAM_STRING_BYTES];
     struct tw_params values; /* const once frozen */
@@ -160,21 +161,29 @@ static void unknown_warn(void)
     }
 }
 
+static enum twill_status values_freeze(void)
+{
+    enum twill_status status = values_fill(&state.values);
+
+    if (status == TWILL_OK)
+        status = tw_log_configure(state.values.log, state.values.log_file);
+    if (status != TWILL_OK)
+        return status;
+    unknown_warn();
+    __atomic_store_n(&state.frozen, true, __ATOMIC_RELEASE);
+    return TWILL_OK;
+}
+
 enum twill_status tw_params_get(const struct tw_params **params)
 {
     enum twill_status status = TWILL_OK;
 
-    (void)pthread_mutex_lock(&state.lock);
-    if (!state.frozen) {
-        status = values_fill(&state.values);
-        if (status == TWILL_OK)
-            status = tw_log_configure(state.values.log, state.values.log_file);
-        if (status == TWILL_OK) {
-            unknown_warn();
-            state.frozen = true;
-        }
+    if (!__atomic_load_n(&state.frozen, __ATOMIC_ACQUIRE)) {
+        (void)pthread_mutex_lock(&state.lock);
+        if (!state.frozen)
+            status = values_freeze();
+        (void)pthread_mutex_unlock(&state.lock);
     }
-    (void)pthread_mutex_unlock(&state.lock);
     if (status == TWILL_OK)
         *params = &state.values;
     return status;
@@ -255,7 +264,7 @@ const char *tw_param_env_rank(void)
 void tw_params_reset(void)
 {
     (void)pthread_mutex_lock(&state.lock);
-    state.frozen = false;
+    __atomic_store_n(&state.frozen, false, __ATOMIC_RELEASE);
     state.warned = false;
     memset(state.is_set, 0, sizeof(state.is_set));
     (void)pthread_mutex_unlock(&state.lock);

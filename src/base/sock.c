@@ -92,14 +92,23 @@ enum twill_status tw_sock_listen(int *out, const char *name, char actual[TW_SOCK
     return TWILL_OK;
 }
 
-/* Waits until fd (-1: nothing, only time) is ready for events. @return TWILL_OK ready, or until_ns
- * passed while the deadline has not */
+static bool deadline_passed(uint64_t deadline_ns)
+{
+    return deadline_ns != TW_NEVER && tw_now_ns() >= deadline_ns;
+}
+
+/* Waits until fd (-1: nothing, only time) is ready for events. It is called where going on would
+ * block, so a deadline that has passed fails even if fd is ready by now: a peer that sends byte by
+ * byte must not stretch it.
+ *
+ * @return TWILL_OK ready, or until_ns passed while the deadline has not */
 static enum twill_status wait_ready(int fd, short events, uint64_t until_ns,
                                     const struct tw_sock_wait *wait)
 {
     for (;;) {
         struct pollfd polled[2] = {{.fd = fd, .events = events},
                                    {.fd = wait->cancel_fd, .events = POLLIN}};
+        bool late = deadline_passed(wait->deadline_ns);
         uint64_t first_ns = until_ns < wait->deadline_ns ? until_ns : wait->deadline_ns;
         int ready = poll(polled, 2, tw_deadline_poll_ms(first_ns));
         if (ready < 0 && errno == EINTR)
@@ -108,12 +117,9 @@ static enum twill_status wait_ready(int fd, short events, uint64_t until_ns,
             return tw_fail_errno(TWILL_ERR_SYSTEM, errno, "unix socket: poll failed");
         if (wait->cancel_fd >= 0 && polled[1].revents != 0)
             return tw_fail(TWILL_ERR_ABORTED, "waiting on a unix socket was cancelled");
-        if (polled[0].revents != 0)
-            return TWILL_OK;
-        uint64_t now = tw_now_ns();
-        if (wait->deadline_ns != TW_NEVER && now >= wait->deadline_ns)
+        if (late)
             return tw_fail(TWILL_ERR_TIMEOUT, "waiting on a unix socket: the deadline passed");
-        if (now >= until_ns)
+        if (polled[0].revents != 0 || deadline_passed(until_ns))
             return TWILL_OK;
     }
 }

@@ -35,7 +35,13 @@
  * that only grows: SIGNAL raises the word at `to`, WAIT waits until the own word is at least
  * sig_value. Values are 1..sig_max inside a loop; the executor adds a base that grows from loop to
  * loop and call to call. PUT data is visible before a later SIGNAL of the same lane to the same
- * peer.
+ * peer, and by nothing else that the lane does.
+ * Width.   WIDE cells hold fp32 partials, all others the call's type; a message has one width. A
+ * local or addressed source that is narrow widens into a WIDE dst (copy, reduce, put, get,
+ * get_reduce). Wide to narrow happens only with ROUND, for which src is WIDE and dst is not: copy,
+ * put, get, recv_reduce; a send or recv_reduce_send with ROUND sends a narrow message. Otherwise a
+ * message is as wide as its sender's src; recv wants the width of its dst, recv_reduce(_send) that
+ * of its src, recv_send that of its dst if it has one. FINAL goes before the rounding.
  */
 
 enum tw_coll {
@@ -137,6 +143,7 @@ struct tw_plan_rank {
 #define TW_PLAN_PARTS_MAX 8
 #define TW_PLAN_FIFOS_MAX 32 /* fifo ids of a pair */
 #define TW_PLAN_NAME_BYTES 48
+#define TW_PLAN_RANKS_MAX 65536
 
 enum tw_plan_cap {                         /* what the ranks' links must offer */
                    TW_CAP_PUT_SCRATCH = 1, /* peers' scratch is addressable */
@@ -153,6 +160,7 @@ struct tw_plan {
     uint32_t depth;  /* least FIFO depth for which it is free of deadlock; 0: it uses no FIFO */
     uint32_t slices; /* most slices a step has in a loop */
     uint32_t nfifos; /* fifo ids are below it */
+    uint32_t widest; /* most cells a message has on any rank; a FIFO slot is shared by so many */
     uint32_t nsigs, sig_max;
     uint32_t caps; /* tw_plan_cap */
     uint32_t
@@ -182,9 +190,16 @@ struct tw_plan {
 
 /* ---- life (plan.c) ------------------------------------------------------------------------- */
 
-/** @param only_rank  -1: all ranks @return NULL and tw_fail without memory or for nonsense sizes */
+/**
+ * @param name  letters, digits and "_.+-", at least one, below TW_PLAN_NAME_BYTES
+ * @param only_rank  -1: all ranks
+ * @return NULL and tw_fail without memory or for nonsense sizes; depth 0, slices and parity 1
+ */
 struct tw_plan *tw_plan_create(const char *name, enum tw_coll coll, int nranks, int root,
                                int only_rank);
+/** Whether create takes these: TWILL_OK, or TWILL_ERR_INVALID and tw_fail. */
+enum twill_status tw_plan_shape_check(const char *name, enum tw_coll coll, int nranks, int root,
+                                      int only_rank);
 void tw_plan_destroy(struct tw_plan *plan);
 struct tw_plan *tw_plan_copy(const struct tw_plan *plan);
 
@@ -197,13 +212,27 @@ static inline uint32_t tw_span_cell(const struct tw_plan_span *span, uint32_t i)
 {
     return span->first + (i / span->block) * span->stride + i % span->block;
 }
-/** Most cells a message has: slots are shared by so many cell slices. At least 1. */
+/** Most cells a message of the whole plan has (all ranks know it): slots are shared by so many cell
+ * slices. At least 1. */
 uint32_t tw_plan_widest(const struct tw_plan *plan);
+
+#define TW_PLAN_SLICES_MAX 256
+#define TW_PLAN_PARITY_MAX 16
+#define TW_PLAN_CELLS_MAX (1u << 24) /* of a partition, and of scratch */
+#define TW_PLAN_STEPS_MAX (1u << 24) /* of a lane */
 
 /**
  * Cheap structural checks that every consumer relies on (spans inside their partitions, peers and
  * fifo ids in range, dependencies point at existing steps, one writer and one reader lane per FIFO
  * of the ranks present, flags fit the op). The checker calls it first; so does every loader.
+ *
+ * Spans: the strides of a span do not make its blocks overlap. IN is never written, OUT and IN are
+ * not touched where the collective has none, and both are cut by partitions of the kind and groups
+ * stated above with one `per`. PUT's dst and GET's src lie in the peer's SCRATCH, WIDE, OUT (or IN,
+ * GET only) and the plan's caps say so. Fields that an op does not use are not looked at.
+ *
+ * @return TWILL_OK, or TWILL_ERR_INVALID and a sentence that names rank, channel, lane and step;
+ * TWILL_ERR_NOMEM
  */
 enum twill_status tw_plan_validate(const struct tw_plan *plan);
 
@@ -215,8 +244,9 @@ struct tw_build {
     enum twill_status status;
 };
 
-/** Starts a plan. Adds no parts. depth, slices, parity default to 1 (depth 2, slices 2 is usual for
- * rings). */
+/** Starts a plan. Adds no parts. depth, slices, parity default to 1. A generator that leaves ranks
+ * out states depth, slices, nfifos, widest, nsigs, sig_max and scratch_cells itself, as all ranks
+ * need the same. */
 void tw_build_init(struct tw_build *build, const char *name, enum tw_coll coll, int nranks,
                    int root, int only_rank);
 /** A partition; returns its index. */
@@ -226,7 +256,8 @@ uint8_t tw_build_part(struct tw_build *build, enum tw_part_kind kind, uint32_t g
 bool tw_build_wants(const struct tw_build *build, int rank);
 /** A new lane of rank; returns its index. */
 uint16_t tw_build_lane(struct tw_build *build, int rank, uint16_t channel);
-/** Appends a step; returns its index in the lane. nfifos, nsigs, sig_max grow as needed. */
+/** Appends a step; returns its index in the lane. nfifos, widest, nsigs, sig_max grow as needed. A
+ * lane or a step of a rank that is not wanted is an error. */
 uint32_t tw_build_step(struct tw_build *build, int rank, uint16_t lane,
                        const struct tw_plan_step *step);
 /** Hands the plan out (validated) or destroys it and returns the first error. */

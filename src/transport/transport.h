@@ -114,6 +114,8 @@ struct tw_fifo_ops {
 /** Payload bytes of a slot of a FIFO of `bytes` in a layout; 0 when it does not fit. Pure: both
  * ends and every rank compute the same. */
 size_t tw_fifo_slot_bytes(size_t bytes, uint32_t subs, uint32_t depth);
+/** Staging that the receive end of a FIFO of `bytes` takes: the slots and their counters. */
+size_t tw_fifo_memory_bytes(size_t bytes);
 
 /*
  * Remote memory. Staging and memory from tw_net's alloc can be mapped into peers; other host memory

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: making and unmaking a chan: which transport serves which peer, what peers must be told.
+ * Never knows: how a message is moved, how blobs travel. */
+#include "config.h"
+
+#include "channel/channel.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "channel/chan.h"
+
+#define FIFO_MOST ((size_t)256 << 10)
+#define FIFO_LEAST ((size_t)1 << 10)
+#define FREE_SHARE 8 /* a new communicator takes at most one part in so many of what is free */
+
+static size_t round_up(size_t bytes)
+{
+    return (bytes + TW_LINE_BYTES - 1) / TW_LINE_BYTES * TW_LINE_BYTES;
+}
+
+/* ---- policy --------------------------------------------------------------------------------- */
+
+static uint64_t net_free(const struct tw_net *net)
+{
+    uint64_t used;
+    uint64_t limit;
+    if (net == NULL) {
+        return UINT64_MAX;
+    }
+    tw_net_staging(net, &used, &limit);
+    return used < limit ? limit - used : 0;
+}
+
+size_t tw_chan_fifo_bytes(const struct tw_nets *nets, int size, int ranks_here)
+{
+    uint64_t of_self = net_free(nets->self);
+    uint64_t of_shm = net_free(nets->shm);
+    uint64_t room = of_self < of_shm ? of_self : of_shm;
+    uint64_t count =
+        (uint64_t)(size > 1 ? size - 1 : 0) * (uint64_t)(ranks_here > 0 ? ranks_here : 1);
+    for (size_t bytes = FIFO_MOST; bytes >= FIFO_LEAST; bytes /= 2) {
+        if (count * tw_fifo_memory_bytes(bytes) <= room / FREE_SHARE) {
+            return bytes;
+        }
+    }
+    return count * tw_fifo_memory_bytes(FIFO_LEAST) <= room ? FIFO_LEAST : 0;
+}
+
+/* ---- own areas ------------------------------------------------------------------------------ */
+
+static enum twill_status areas_register(struct tw_chan *chan)
+{
+    for (int net = 0; net < NET_COUNT; net++) {
+        for (int area = 0; area < AREA_COUNT && chan->used[net]; area++) {
+            if (chan->area_bytes[area] == 0) {
+                continue;
+            }
+            enum twill_status status = chan->transports[net]->rma->reg(
+                chan->nets[net], chan->area[area], chan->area_bytes[area], TW_MEM_HOST,
+                &chan->mr[net][area]);
+            if (status != TWILL_OK) {
+                return status;
+            }
+        }
+    }
+    return TWILL_OK;
+}
+
+/* One block in the staging that the widest circle of peers can map. */
+static enum twill_status areas_create(struct tw_chan *chan)
+{
+    size_t total = 0;
+    for (int area = 0; area < AREA_COUNT; area++) {
+        if (chan->area_bytes[area] > SIZE_MAX / 8) {
+            return tw_fail(TWILL_ERR_INVALID, "chan area of %zu bytes", chan->area_bytes[area]);
+        }
+        total += round_up(chan->area_bytes[area]);
+    }
+    enum chan_net home = chan->used[NET_SHM] ? NET_SHM : NET_SELF;
+    void *block = NULL;
+    if (total > 0) {
+        enum twill_status status =
+            chan->transports[home]->rma->stage(chan->nets[home], total, &block);
+        if (status != TWILL_OK) {
+            return status;
+        }
+    }
+    chan->hold = tw_hold_create(chan->nets[home], block);
+    if (chan->hold == NULL) {
+        chan->transports[home]->rma->unstage(chan->nets[home], block);
+        return TWILL_ERR_NOMEM;
+    }
+    char *at = block;
+    for (int area = 0; area < AREA_COUNT; area++) {
+        if (chan->area_bytes[area] > 0) {
+            chan->area[area] = at;
+            at += round_up(chan->area_bytes[area]);
+        }
+    }
+    return areas_register(chan);
+}
+
+/* ---- peers ---------------------------------------------------------------------------------- */
+
+static enum twill_status nets_choose(struct tw_chan *chan, const struct tw_chan_config *config)
+{
+    const struct tw_proc_id *here = &config->peers[config->rank].proc;
+    for (int i = 0; i < chan->size; i++) {
+        bool same = memcmp(&config->peers[i].proc, here, sizeof(*here)) == 0;
+        enum chan_net net = same ? NET_SELF : NET_SHM;
+        if (chan->nets[net] == NULL) {
+            return tw_fail(TWILL_ERR_UNSUPPORTED,
+                           "peer %d is in %s process and transport %s is off", i,
+                           same ? "this" : "another", same ? "self" : "shm");
+        }
+        chan->peers[i].net = net;
+        chan->peers[i].transport = chan->transports[net];
+        chan->used[net] = chan->used[net] || i != chan->rank;
+    }
+    return TWILL_OK;
+}
+
+static enum twill_status peer_connect(struct tw_chan *chan, const struct tw_chan_config *config,
+                                      int i)
+{
+    struct chan_peer *peer = &chan->peers[i];
+    const struct tw_chan_peer *known = &config->peers[i];
+    enum twill_status status =
+        peer->transport->net->ep_get(chan->nets[peer->net], &known->proc, &known->address,
+                                     config->key, &config->wait, &peer->ep);
+    if (status == TWILL_OK) {
+        status = peer->transport->fifo->create(peer->ep, chan->fifo_bytes, &peer->recv,
+                                               &peer->fifo_blob);
+    }
+    return status;
+}
+
+static enum twill_status config_check(const struct tw_chan_config *config)
+{
+    if (config->size < 1 || config->rank < 0 || config->rank >= config->size) {
+        return tw_fail(TWILL_ERR_INVALID, "chan of rank %d of %d", config->rank, config->size);
+    }
+    return TWILL_OK;
+}
+
+enum twill_status tw_chan_create(const struct tw_nets *nets, const struct tw_chan_config *config,
+                                 struct tw_chan **chan)
+{
+    enum twill_status status = config_check(config);
+    if (status != TWILL_OK) {
+        return status;
+    }
+    struct tw_chan *made = tw_alloc(sizeof(*made));
+    if (made == NULL) {
+        return TWILL_ERR_NOMEM;
+    }
+    made->rank = config->rank;
+    made->size = config->size;
+    made->fifo_bytes = config->fifo_bytes;
+    made->area_bytes[AREA_BOARD] = config->board_bytes;
+    made->area_bytes[AREA_SCRATCH] = config->scratch_bytes;
+    made->area_bytes[AREA_SIGNALS] = (size_t)config->signals * sizeof(uint64_t);
+    made->nets[NET_SELF] = nets->self;
+    made->nets[NET_SHM] = nets->shm;
+    made->transports[NET_SELF] = tw_transport_find("self");
+    made->transports[NET_SHM] = tw_transport_find("shm");
+    made->peers = tw_alloc((size_t)made->size * sizeof(*made->peers));
+    status = made->peers == NULL ? TWILL_ERR_NOMEM : nets_choose(made, config);
+    for (int i = 0; i < made->size && status == TWILL_OK; i++) {
+        if (i != made->rank) {
+            status = peer_connect(made, config, i);
+        }
+    }
+    if (status == TWILL_OK) {
+        status = areas_create(made);
+    }
+    if (status != TWILL_OK) {
+        tw_chan_destroy(made);
+        return status;
+    }
+    *chan = made;
+    return TWILL_OK;
+}
+
+/* ---- blobs ---------------------------------------------------------------------------------- */
+
+static enum twill_status index_check(const struct tw_chan *chan, int peer)
+{
+    if (peer < 0 || peer >= chan->size || peer == chan->rank) {
+        return tw_fail(TWILL_ERR_INVALID, "chan of rank %d of %d has no peer %d", chan->rank,
+                       chan->size, peer);
+    }
+    return TWILL_OK;
+}
+
+enum twill_status tw_chan_export(struct tw_chan *chan, int peer, struct tw_chan_blob *blob)
+{
+    enum twill_status status = index_check(chan, peer);
+    if (status != TWILL_OK) {
+        return status;
+    }
+    const struct chan_peer *to = &chan->peers[peer];
+    struct tw_blob *areas[AREA_COUNT] = {&blob->board, &blob->scratch, &blob->signals};
+    memset(blob, 0, sizeof(*blob));
+    blob->fifo = to->fifo_blob;
+    for (int area = 0; area < AREA_COUNT && status == TWILL_OK; area++) {
+        const struct tw_mr *mr = chan->mr[to->net][area];
+        if (mr != NULL) {
+            status = to->transport->rma->mr_export(mr, areas[area]);
+        }
+    }
+    return status;
+}
+
+static enum twill_status area_import(struct tw_chan *chan, int peer, int area,
+                                     const struct tw_blob *blob)
+{
+    static const char *const names[AREA_COUNT] = {"board", "scratch", "signals"};
+    struct chan_peer *from = &chan->peers[peer];
+    size_t bytes = 0;
+    if (blob->bytes != 0) {
+        enum twill_status status =
+            from->transport->rma->mr_import(from->ep, blob, &from->rmem[area]);
+        if (status != TWILL_OK) {
+            return status;
+        }
+        from->area[area] = from->transport->rma->map(from->rmem[area], &bytes);
+    }
+    if (bytes != chan->area_bytes[area]) {
+        return tw_fail(TWILL_ERR_VERSION, "peer %d has %zu bytes of %s, this rank %zu", peer, bytes,
+                       names[area], chan->area_bytes[area]);
+    }
+    return TWILL_OK;
+}
+
+enum twill_status tw_chan_import(struct tw_chan *chan, int peer, const struct tw_chan_blob *blob)
+{
+    enum twill_status status = index_check(chan, peer);
+    if (status != TWILL_OK) {
+        return status;
+    }
+    struct chan_peer *from = &chan->peers[peer];
+    if (from->send != NULL) {
+        return tw_fail(TWILL_ERR_USAGE, "peer %d was imported already", peer);
+    }
+    status = from->transport->fifo->attach(from->ep, &blob->fifo, &from->send);
+    if (status == TWILL_OK && from->send->slots.bytes != chan->fifo_bytes) {
+        status = tw_fail(TWILL_ERR_VERSION, "peer %d has fifos of %zu bytes, this rank of %zu",
+                         peer, from->send->slots.bytes, chan->fifo_bytes);
+    }
+    const struct tw_blob *areas[AREA_COUNT] = {&blob->board, &blob->scratch, &blob->signals};
+    for (int area = 0; area < AREA_COUNT && status == TWILL_OK; area++) {
+        status = area_import(chan, peer, area, areas[area]);
+    }
+    return status;
+}
+
+/* ---- end ------------------------------------------------------------------------------------ */
+
+/* First all that writes to peers, so that they find this rank gone; then what peers write. */
+void tw_chan_destroy(struct tw_chan *chan)
+{
+    if (chan == NULL) {
+        return;
+    }
+    for (int i = 0; i < chan->size && chan->peers != NULL; i++) {
+        struct chan_peer *peer = &chan->peers[i];
+        for (int area = 0; area < AREA_COUNT; area++) {
+            if (peer->rmem[area] != NULL) {
+                peer->transport->rma->mr_release(peer->rmem[area]);
+            }
+        }
+        tw_fifo_destroy_with(peer->send, NULL);
+    }
+    for (int i = 0; i < chan->size && chan->peers != NULL; i++) {
+        struct chan_peer *peer = &chan->peers[i];
+        tw_fifo_destroy_with(peer->recv, chan->hold);
+        if (peer->ep != NULL) {
+            peer->transport->net->ep_put(peer->ep);
+        }
+    }
+    for (int net = 0; net < NET_COUNT; net++) {
+        for (int area = 0; area < AREA_COUNT; area++) {
+            if (chan->mr[net][area] != NULL) {
+                chan->transports[net]->rma->unreg(chan->mr[net][area]);
+            }
+        }
+    }
+    tw_hold_put(chan->hold);
+    free(chan->peers);
+    free(chan);
+}
