@@ -5,4 +5,4 @@ AM_TESTS_ENVIRONMENT = \
 	PKG_CONFIG='$(PKG_CONFIG)'; export PKG_CONFIG; TW_SAN='$(TW_SAN)'; export TW_SAN;
 dist_check_SCRIPTS += tests/layers tests/params tests/symbols tests/install/run
 EXTRA_DIST += tests/install/user.c
-TESTS += tests/layers tests/params
+TESTS += tests/layers tests/params tests/symbols tests/install/run
