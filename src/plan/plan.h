@@ -303,8 +303,13 @@ static inline struct tw_plan_span tw_span_none(void)
  * .part
  * @param after     per outer rank (may be NULL): (lane, step) on which every first step of that
  * rank's new lanes depends (TW_STEP_WHOLE), lane TW_NO_LANE for none
- * @param lanes     out, per sub rank: outer index of its first new lane (lanes keep sub's order)
- * FIFO and signal ids of sub are moved behind those already used.
+ * @param lanes     out, per sub rank: outer index of its first new lane (lanes keep sub's order);
+ * TW_NO_LANE for a rank that is not wanted
+ * FIFO and signal ids of sub are moved behind those already used; depth, widest, sig_max, parity,
+ * caps and scratch of the plan grow to sub's; slices stays the caller's choice, no more than sub's.
+ * Flags are kept: strip FINAL where sub does not end the reduction.
+ * @return TWILL_OK; TWILL_ERR_INVALID ranks are not distinct, ids run out, or a span of several
+ * blocks cannot be written under a stride other than 1; TWILL_ERR_NOMEM. It sticks to the builder.
  */
 struct tw_cell_map {
     uint8_t buf, part;
