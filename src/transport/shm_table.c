@@ -70,9 +70,11 @@ bool tw_shm_ep_lose_locked(struct tw_ep *ep, bool goodbye)
 {
     struct tw_net *net = ep->net;
     unlink_from(&net->shm->live, ep);
-    close(ep->shm->fd); /* leaves epoll too */
+    tw_shm_unwatch_locked(net, ep->shm->fd);
+    close(ep->shm->fd);
     ep->shm->fd = -1;
     if (ep->shm->pidfd >= 0) {
+        tw_shm_unwatch_locked(net, ep->shm->pidfd);
         close(ep->shm->pidfd);
         ep->shm->pidfd = -1;
     }
