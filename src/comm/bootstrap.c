@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: the order in which a rank gets connected: meeting point, tree, channels, barrier.
+ * Never knows: who else is in this process, what the communicator is for. */
+#include "config.h"
+
+#include "comm/bootstrap.h"
+
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/time.h"
+
+/* The meeting point names the missing ranks at its deadline; a rank's own comes a little later. */
+#define DEADLINE_SLACK_NS TW_NS_S
+
+struct boot {
+    struct twill_comm *comm;
+    struct tw_ctl *ctl;
+    struct tw_sock_wait wait;
+    struct tw_welcome welcome;
+    struct tw_listener *listener; /* of the shm net; NULL: none */
+    struct tw_blob address;
+    int tree_fd; /* listening, owned until the door has it */
+    char tree_name[TW_SOCK_NAME_BYTES];
+};
+
+/* What every rank tells every rank. */
+struct entry {
+    struct tw_chan_peer peer;
+    int32_t pid;
+    uint32_t unused;
+    uint64_t fifo_bytes;
+};
+
+struct tree_hello {
+    uint32_t magic;
+    int32_t rank;
+};
+
+void tw_tree_context(const uint8_t nonce[16], char context[TW_CONTEXT_BYTES])
+{
+    int used = snprintf(context, TW_CONTEXT_BYTES, "twill tree ");
+
+    for (int i = 0; i < 16; i++)
+        used += snprintf(context + used, TW_CONTEXT_BYTES - (size_t)used, "%02x", nonce[i]);
+}
+
+/* ---- the meeting point -------------------------------------------------------------------------
+ */
+
+/* Everything that ranks must agree on. */
+static void options_fill(const struct twill_comm *comm, char options[TW_OPTIONS_BYTES])
+{
+    const struct tw_params *params = comm->proc->params;
+
+    (void)snprintf(options, TW_OPTIONS_BYTES,
+                   "channels=%d\ndeterministic=%d\nTWILL_ALGO=\"%s\"\nTWILL_PROTO=\"%s\"\n"
+                   "TWILL_CHANNELS=%lld\nTWILL_PLAN_FILE=\"%s\"\nTWILL_SHM=%d\n",
+                   comm->args.channels, comm->args.deterministic, params->algo, params->proto,
+                   (long long)params->channels, params->plan_file, params->shm);
+}
+
+static void hello_fill(const struct boot *boot, struct tw_hello *hello)
+{
+    const struct tw_proc *proc = boot->comm->proc;
+
+    memset(hello, 0, sizeof(*hello));
+    hello->head = (struct tw_hello_head){.magic = TW_HELLO_MAGIC,
+                                         .protocol = TW_PROTOCOL,
+                                         .version = TWILL_VERSION,
+                                         .rank = boot->comm->rank};
+    hello->size = boot->comm->size;
+    hello->pid = getpid();
+    hello->proc = proc->id;
+    memcpy(hello->host_name, proc->host.name, sizeof(hello->host_name));
+    memcpy(hello->door, boot->tree_name, sizeof(hello->door));
+    options_fill(boot->comm, hello->options);
+}
+
+/* An id's meeting point exists before the id does, so one that does not answer never will; one
+ * named by the environment may still come. */
+static enum twill_status meet_connect(const struct boot *boot, const struct tw_id *id, int *fd)
+{
+    struct tw_sock_wait wait = boot->wait;
+
+    if (boot->comm->args.from_env)
+        return tw_sock_connect(fd, id->meet, &wait);
+    wait.deadline_ns = 1;
+    enum twill_status status = tw_sock_connect(fd, id->meet, &wait);
+    if (status == TWILL_ERR_TIMEOUT)
+        return tw_fail(TWILL_ERR_PEER, "init: the meeting point of the unique id is gone: the "
+                                       "process that made it has ended, or the id was used "
+                                       "already (it is good for one communicator)");
+    return status;
+}
+
+static enum twill_status server_check(const struct boot *boot, int fd)
+{
+    pid_t pid = 0;
+    uid_t uid = 0;
+
+    if (!boot->comm->args.keyless)
+        return TWILL_OK;
+    enum twill_status status = tw_sock_peer(fd, &pid, &uid);
+    if (status == TWILL_OK && uid != geteuid())
+        status = tw_fail(TWILL_ERR_AUTH,
+                         "init: the meeting point belongs to user %u (process %d), not to this "
+                         "job's user %u",
+                         (unsigned)uid, (int)pid, (unsigned)geteuid());
+    return status;
+}
+
+static enum twill_status meet_greet(struct boot *boot)
+{
+    struct tw_id id;
+    struct tw_hello hello;
+    int fd = -1;
+
+    memcpy(&id, &boot->comm->args.id, sizeof(id));
+    hello_fill(boot, &hello);
+    enum twill_status status = meet_connect(boot, &id, &fd);
+    if (status == TWILL_OK)
+        status = server_check(boot, fd);
+    if (status == TWILL_OK)
+        status = tw_sock_prove(fd, id.key, 0, TW_MEET_CONTEXT, &boot->wait);
+    if (status == TWILL_OK)
+        status = tw_sock_send_msg(fd, &hello, sizeof(hello), &boot->wait);
+    sodium_memzero(&id, sizeof(id));
+    if (status != TWILL_OK) {
+        if (fd >= 0)
+            (void)close(fd);
+        return status;
+    }
+    tw_loop_lock(boot->ctl->loop);
+    status = tw_ctl_meet_open(boot->ctl, fd);
+    tw_loop_unlock(boot->ctl->loop);
+    return status;
+}
+
+static enum twill_status welcome_wait(struct boot *boot)
+{
+    struct tw_ctl *ctl = boot->ctl;
+    struct twill_comm *comm = boot->comm;
+    bool in_time = true;
+
+    tw_loop_lock(ctl->loop);
+    while (ctl->welcome == NULL && tw_comm_status(comm) == TWILL_OK && in_time)
+        in_time = tw_cond_wait(&ctl->changed, &ctl->loop->lock, boot->wait.deadline_ns);
+    bool whole = ctl->welcome != NULL && ctl->welcome_bytes == sizeof(boot->welcome);
+    if (whole) {
+        memcpy(&boot->welcome, ctl->welcome, sizeof(boot->welcome));
+        sodium_memzero(ctl->welcome, ctl->welcome_bytes);
+        ctl->meet_rank = boot->welcome.meet_rank;
+    }
+    tw_loop_unlock(ctl->loop);
+    if (tw_comm_status(comm) != TWILL_OK)
+        return tw_comm_status(comm);
+    if (!in_time)
+        return tw_fail(TWILL_ERR_TIMEOUT,
+                       "init: rank %d waits in vain for the meeting point's answer", comm->rank);
+    if (!whole)
+        return tw_fail(TWILL_ERR_PEER, "init: the meeting point's answer has %u bytes, not %zu",
+                       ctl->welcome_bytes, sizeof(boot->welcome));
+    boot->welcome.parent_door[sizeof(boot->welcome.parent_door) - 1] = '\0';
+    comm->id_hash = tw_hash64(boot->welcome.nonce, sizeof(boot->welcome.nonce));
+    comm->ranks_here = boot->welcome.ranks_here;
+    comm->ranks_host = boot->welcome.ranks_host;
+    comm->crowded = comm->ranks_host > comm->proc->cpus;
+    return TWILL_OK;
+}
+
+/* ---- the tree ----------------------------------------------------------------------------------
+ */
+
+static void child_on_caller(struct tw_door *door, int fd, const uint8_t *data, uint32_t bytes)
+{
+    struct tw_ctl *ctl = (struct tw_ctl *)(void *)((char *)door - offsetof(struct tw_ctl, door));
+    struct tree_hello hello = {0};
+
+    if (bytes == sizeof(hello))
+        memcpy(&hello, data, sizeof(hello));
+    int index = hello.rank - 2 * ctl->comm->rank - 1 + TW_TREE_CHILD;
+    if (hello.magic != TW_HELLO_MAGIC || index < TW_TREE_CHILD || index >= TW_TREE_LINKS ||
+        hello.rank >= ctl->comm->size || ctl->tree_rank[index] >= 0) {
+        tw_warn(TW_SUB_COMM, "rank %d turned a connection away: it is of none of its children",
+                ctl->comm->rank);
+        (void)close(fd);
+        return;
+    }
+    if (tw_ctl_tree_open(ctl, index, hello.rank, fd) != TWILL_OK)
+        tw_ctl_fail(ctl, NULL, TWILL_ERR_SYSTEM, tw_fail_text());
+}
+
+static void child_on_idle(struct tw_door *door)
+{
+    struct tw_ctl *ctl = (struct tw_ctl *)(void *)((char *)door - offsetof(struct tw_ctl, door));
+
+    ctl->door_idle = true;
+    (void)pthread_cond_broadcast(&ctl->changed);
+}
+
+static enum twill_status door_open(struct boot *boot)
+{
+    struct tw_door *door = &boot->ctl->door;
+    int fd = boot->tree_fd;
+
+    memcpy(door->key, boot->welcome.key, sizeof(door->key));
+    tw_tree_context(boot->welcome.nonce, door->context);
+    door->patience_ns = 10 * TW_NS_S;
+    door->on_caller = child_on_caller;
+    door->on_idle = child_on_idle;
+    tw_loop_lock(boot->ctl->loop);
+    boot->tree_fd = -1;
+    enum twill_status status = tw_door_open(door, boot->ctl->loop, fd);
+    boot->ctl->door_used = status == TWILL_OK;
+    tw_loop_unlock(boot->ctl->loop);
+    return status;
+}
+
+static enum twill_status parent_connect(struct boot *boot)
+{
+    const struct tree_hello hello = {.magic = TW_HELLO_MAGIC, .rank = boot->comm->rank};
+    char context[TW_CONTEXT_BYTES];
+    int fd = -1;
+
+    if (boot->comm->rank == 0)
+        return TWILL_OK;
+    tw_tree_context(boot->welcome.nonce, context);
+    enum twill_status status = tw_sock_connect(&fd, boot->welcome.parent_door, &boot->wait);
+    if (status == TWILL_OK)
+        status = tw_sock_prove(fd, boot->welcome.key, 0, context, &boot->wait);
+    if (status == TWILL_OK)
+        status = tw_sock_send_msg(fd, &hello, sizeof(hello), &boot->wait);
+    if (status != TWILL_OK) {
+        if (fd >= 0)
+            (void)close(fd);
+        return status;
+    }
+    tw_loop_lock(boot->ctl->loop);
+    status = tw_ctl_tree_open(boot->ctl, TW_TREE_PARENT, tw_tree_parent(boot->comm->rank), fd);
+    tw_loop_unlock(boot->ctl->loop);
+    return status;
+}
+
+static enum twill_status children_wait(struct boot *boot)
+{
+    struct tw_ctl *ctl = boot->ctl;
+    struct twill_comm *comm = boot->comm;
+    bool in_time = true;
+    int missing = -1;
+
+    tw_loop_lock(ctl->loop);
+    for (;;) {
+        missing = -1;
+        for (int i = TW_TREE_LINKS - 1; i >= TW_TREE_CHILD; i--) {
+            int child = 2 * comm->rank + 1 + i - TW_TREE_CHILD;
+            if (child < comm->size && ctl->tree_rank[i] < 0)
+                missing = child;
+        }
+        if (missing < 0 || tw_comm_status(comm) != TWILL_OK || !in_time)
+            break;
+        in_time = tw_cond_wait(&ctl->changed, &ctl->loop->lock, boot->wait.deadline_ns);
+    }
+    tw_loop_unlock(ctl->loop);
+    if (tw_comm_status(comm) == TWILL_OK && missing >= 0)
+        return tw_fail(TWILL_ERR_TIMEOUT, "init: rank %d waits in vain for rank %d to connect",
+                       comm->rank, missing);
+    return tw_comm_status(comm);
+}
+
+static enum twill_status tree_connect(struct boot *boot)
+{
+    size_t frame =
+        tw_tree_frame_bytes(boot->comm->size, sizeof(struct entry), sizeof(struct tw_chan_blob));
+
+    if (frame > UINT32_MAX / 2)
+        return tw_fail(TWILL_ERR_UNSUPPORTED, "init: %d ranks are more than this build connects",
+                       boot->comm->size);
+    tw_loop_lock(boot->ctl->loop);
+    boot->ctl->max_bytes = (uint32_t)frame + TW_FRAME_SMALL_BYTES;
+    boot->ctl->gathering = true;
+    tw_loop_unlock(boot->ctl->loop);
+    enum twill_status status = door_open(boot);
+    if (status == TWILL_OK)
+        status = parent_connect(boot);
+    if (status == TWILL_OK)
+        status = children_wait(boot);
+    return status;
+}
+
+/* ---- channels ----------------------------------------------------------------------------------
+ */
+
+static enum twill_status net_listen(struct boot *boot)
+{
+    struct tw_net *shm = boot->comm->proc->nets.shm;
+
+    if (shm == NULL || boot->comm->ranks_here == boot->comm->size)
+        return TWILL_OK;
+    return tw_transport_find("shm")->net->listen(shm, boot->welcome.key, &boot->listener,
+                                                 &boot->address);
+}
+
+/* Everybody learns of everybody; the FIFOs get the least size over all ranks. */
+static enum twill_status entries_gather(struct boot *boot, struct entry *entries,
+                                        size_t *fifo_bytes)
+{
+    struct twill_comm *comm = boot->comm;
+    const struct tw_tree_call call = {comm, boot->wait.deadline_ns, "exchanging addresses"};
+    struct entry *own = &entries[comm->rank];
+    struct tw_ctl_peer *peers = tw_alloc((size_t)comm->size * sizeof(*peers));
+
+    if (peers == NULL)
+        return TWILL_ERR_NOMEM;
+    own->peer.proc = comm->proc->id;
+    own->peer.address = boot->address;
+    own->pid = getpid();
+    own->fifo_bytes = tw_chan_fifo_bytes(&comm->proc->nets, comm->size, comm->ranks_here);
+    enum twill_status status = tw_tree_gather(&call, entries, sizeof(*entries));
+    if (status != TWILL_OK) {
+        free(peers);
+        return status;
+    }
+    *fifo_bytes = SIZE_MAX;
+    for (int r = 0; r < comm->size; r++) {
+        peers[r].proc = entries[r].peer.proc;
+        peers[r].pid = entries[r].pid;
+        if (entries[r].fifo_bytes < *fifo_bytes)
+            *fifo_bytes = entries[r].fifo_bytes;
+    }
+    tw_loop_lock(boot->ctl->loop);
+    boot->ctl->peers = peers;
+    tw_loop_unlock(boot->ctl->loop);
+    if (*fifo_bytes > 0 || comm->size == 1)
+        return TWILL_OK;
+    return tw_fail(TWILL_ERR_NOMEM,
+                   "init: TWILL_STAGING has no room for another communicator of %d ranks",
+                   comm->size);
+}
+
+static enum twill_status blobs_exchange(struct boot *boot)
+{
+    struct twill_comm *comm = boot->comm;
+    const struct tw_tree_call call = {comm, boot->wait.deadline_ns, "exchanging channels"};
+    struct tw_chan_blob *blobs = tw_alloc((size_t)comm->size * sizeof(*blobs));
+    enum twill_status status = blobs != NULL ? TWILL_OK : TWILL_ERR_NOMEM;
+
+    for (int p = 0; status == TWILL_OK && p < comm->size; p++) {
+        if (p != comm->rank)
+            status = tw_chan_export(comm->chan, p, &blobs[p]);
+    }
+    if (status == TWILL_OK)
+        status = tw_tree_exchange(&call, blobs, sizeof(*blobs));
+    for (int p = 0; status == TWILL_OK && p < comm->size; p++) {
+        if (p != comm->rank)
+            status = tw_chan_import(comm->chan, p, &blobs[p]);
+    }
+    free(blobs);
+    return status;
+}
+
+static enum twill_status chan_connect(struct boot *boot)
+{
+    struct twill_comm *comm = boot->comm;
+    struct entry *entries = tw_alloc((size_t)comm->size * sizeof(*entries));
+    struct tw_chan_peer *peers = tw_alloc((size_t)comm->size * sizeof(*peers));
+    size_t fifo_bytes = 0;
+    enum twill_status status = entries != NULL && peers != NULL ? TWILL_OK : TWILL_ERR_NOMEM;
+
+    if (status == TWILL_OK)
+        status = net_listen(boot);
+    if (status == TWILL_OK)
+        status = entries_gather(boot, entries, &fifo_bytes);
+    for (int r = 0; status == TWILL_OK && r < comm->size; r++)
+        peers[r] = entries[r].peer;
+    const struct tw_chan_config config = {.rank = comm->rank,
+                                          .size = comm->size,
+                                          .peers = peers,
+                                          .key = boot->welcome.key,
+                                          .fifo_bytes = fifo_bytes,
+                                          .board_bytes = tw_record_board_bytes(comm->size),
+                                          .wait = boot->wait};
+    if (status == TWILL_OK)
+        status = tw_chan_create(&comm->proc->nets, &config, &comm->chan);
+    if (status == TWILL_OK)
+        status = blobs_exchange(boot);
+    free(peers);
+    free(entries);
+    return status;
+}
+
+/* ---- all of it ---------------------------------------------------------------------------------
+ */
+
+static enum twill_status boot_steps(struct boot *boot)
+{
+    struct twill_comm *comm = boot->comm;
+    const struct tw_tree_call barrier = {comm, boot->wait.deadline_ns, "in the last barrier"};
+    enum twill_status status = tw_sock_listen(&boot->tree_fd, "", boot->tree_name);
+
+    if (status == TWILL_OK)
+        status = meet_greet(boot);
+    if (status == TWILL_OK)
+        status = welcome_wait(boot);
+    if (status == TWILL_OK)
+        status = tree_connect(boot);
+    if (status == TWILL_OK)
+        status = chan_connect(boot);
+    if (status == TWILL_OK)
+        status = tw_record_create(comm);
+    if (status == TWILL_OK)
+        status = tw_ops_create(comm);
+    /* nobody leaves before everybody is ready */
+    if (status == TWILL_OK)
+        status = tw_tree_gather(&barrier, NULL, 0);
+    return status;
+}
+
+/* What only init needs goes. */
+static void boot_tidy(struct boot *boot, bool ready)
+{
+    struct tw_ctl *ctl = boot->ctl;
+
+    tw_loop_lock(ctl->loop);
+    tw_ctl_door_close(ctl);
+    ctl->gathering = false;
+    if (ready) {
+        tw_link_send(&ctl->meet, TW_FRAME_BYE, NULL, 0);
+        tw_link_close(&ctl->meet);
+        for (int i = 0; i < TW_TREE_LINKS; i++)
+            ctl->tree[i].max_bytes = TW_FRAME_SMALL_BYTES;
+    }
+    tw_loop_unlock(ctl->loop);
+    if (boot->listener != NULL)
+        tw_transport_find("shm")->net->unlisten(boot->listener);
+    if (boot->tree_fd >= 0)
+        (void)close(boot->tree_fd);
+    sodium_memzero(&boot->welcome, sizeof(boot->welcome));
+}
+
+enum twill_status tw_boot_run(struct twill_comm *comm)
+{
+    struct boot boot = {.comm = comm, .ctl = comm->ctl, .tree_fd = -1};
+    uint64_t timeout_ns = comm->proc->params->init_timeout_ns;
+
+    boot.wait.deadline_ns =
+        timeout_ns > 0 ? tw_deadline_ns(timeout_ns + DEADLINE_SLACK_NS) : TW_NEVER;
+    boot.wait.cancel_fd = comm->cancel_fd;
+    enum twill_status status = boot_steps(&boot);
+    boot_tidy(&boot, status == TWILL_OK);
+    return status;
+}

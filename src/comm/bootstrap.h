@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: the steps by which a prepared communicator gets connected.
+ * Never knows: who waits for that. */
+#ifndef TW_COMM_BOOTSTRAP_H
+#define TW_COMM_BOOTSTRAP_H
+
+#include "comm/control.h"
+#include "comm/meeting.h"
+
+/** All of init in the calling thread. @return TWILL_OK: everything is there and all ranks are ready
+ * too; else the sentence is tw_fail_text()'s or the communicator's failure */
+enum twill_status tw_boot_run(struct twill_comm *comm);
+
+/* ---- collectives over the tree's control links (bootstrap_tree.c)
+ * -------------------------------- During init only, in the same order on all ranks. They end when
+ * the communicator fails. */
+
+struct tw_tree_call {
+    struct twill_comm *comm;
+    uint64_t deadline_ns;
+    const char *step; /* for messages: "exchanging addresses" */
+};
+
+/** Every rank gets every rank's entry. @param entries  [size] of `bytes` each, the own one is
+ * filled; bytes 0: a barrier */
+enum twill_status tw_tree_gather(const struct tw_tree_call *call, void *entries, size_t bytes);
+/** Entry p goes to rank p; replaced by the one that p has for this rank. */
+enum twill_status tw_tree_exchange(const struct tw_tree_call *call, void *entries, size_t bytes);
+/** The most bytes that a frame of these has. */
+size_t tw_tree_frame_bytes(int size, size_t gather_bytes, size_t exchange_bytes);
+
+#endif

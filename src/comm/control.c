@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: a communicator's control links: who is gone, who failed, who is in finalize.
+ * Never knows: what the ranks compute. */
+#include "config.h"
+
+#include "comm/control.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/time.h"
+#include "comm/proc.h"
+
+/* How long news of an orderly leave or of a better-told failure may take through the tree, once a
+ * transport has seen a process go. */
+#define GRACE_NS (200 * TW_NS_MS)
+
+/* ---- failing -----------------------------------------------------------------------------------
+ */
+
+void tw_ctl_flood(struct tw_ctl *ctl, const struct tw_link *except)
+{
+    struct tw_frame_error error = {.status = tw_comm_status(ctl->comm), .origin = ctl->comm->rank};
+
+    (void)pthread_mutex_lock(&ctl->comm->lock);
+    memcpy(error.text, ctl->comm->failure, sizeof(error.text));
+    (void)pthread_mutex_unlock(&ctl->comm->lock);
+    if (&ctl->meet != except)
+        tw_link_send(&ctl->meet, TW_FRAME_ERROR, &error, sizeof(error));
+    for (int i = 0; i < TW_TREE_LINKS; i++) {
+        if (&ctl->tree[i] != except)
+            tw_link_send(&ctl->tree[i], TW_FRAME_ERROR, &error, sizeof(error));
+    }
+    (void)pthread_cond_broadcast(&ctl->changed);
+    if (!ctl->muted)
+        tw_loop_later(ctl->loop, &ctl->wake);
+}
+
+void tw_ctl_fail(struct tw_ctl *ctl, const struct tw_link *from, enum twill_status status,
+                 const char *text)
+{
+    if (tw_comm_mark(ctl->comm, status, text))
+        tw_ctl_flood(ctl, from);
+}
+
+/* Runs on the control thread, outside the lock: operations have locks of their own. */
+static void wake_run(struct tw_later *later)
+{
+    struct tw_ctl *ctl = (struct tw_ctl *)(void *)((char *)later - offsetof(struct tw_ctl, wake));
+    struct twill_comm *comm = ctl->comm;
+
+    /* A communicator that has failed before it was ready never becomes so: nobody waits. */
+    if (__atomic_load_n(&comm->state, __ATOMIC_ACQUIRE) != TW_COMM_INIT)
+        tw_ops_wake(comm);
+    tw_loop_lock(ctl->loop);
+    later->running = false;
+    tw_loop_unlock(ctl->loop);
+}
+
+static void peer_gone(struct tw_ctl *ctl, const struct tw_link *from, int rank, const char *why)
+{
+    struct twill_comm *comm = ctl->comm;
+    bool ready = __atomic_load_n(&comm->state, __ATOMIC_ACQUIRE) != TW_COMM_INIT;
+    char last[160];
+    char text[TW_ERROR_TEXT_BYTES];
+
+    if (tw_comm_status(comm) != TWILL_OK)
+        return;
+    if (!ready)
+        (void)snprintf(last, sizeof(last), "in init of communicator %s", comm->args.name);
+    else if (!tw_record_last(comm, rank, last, sizeof(last)))
+        (void)snprintf(last, sizeof(last), "in no call yet");
+    (void)snprintf(text, sizeof(text), "rank %d (process %d) is gone: %s; it was %s", rank,
+                   (int)tw_ctl_pid(comm, rank), why, last);
+    tw_warn(TW_SUB_COMM, "%s", text);
+    tw_ctl_fail(ctl, from, TWILL_ERR_PEER, text);
+}
+
+/* ---- frames ------------------------------------------------------------------------------------
+ */
+
+static void error_arrived(struct tw_ctl *ctl, struct tw_link *link, const uint8_t *payload)
+{
+    struct tw_frame_error error;
+
+    memcpy(&error, payload, sizeof(error));
+    error.text[sizeof(error.text) - 1] = '\0';
+    if (error.status >= 0)
+        error.status = TWILL_ERR_PEER;
+    tw_debug(TW_SUB_COMM, "rank %d hears from rank %d: %s", ctl->comm->rank, (int)error.origin,
+             error.text);
+    tw_ctl_fail(ctl, link, (enum twill_status)error.status, error.text);
+}
+
+static void left_arrived(struct tw_ctl *ctl, const struct tw_link *link, const uint8_t *payload)
+{
+    struct tw_frame_left left;
+
+    memcpy(&left, payload, sizeof(left));
+    if (left.rank < 0 || left.rank >= ctl->comm->size || ctl->peers == NULL ||
+        ctl->peers[left.rank].left)
+        return;
+    ctl->peers[left.rank].left = true;
+    for (int i = 0; i < TW_TREE_LINKS; i++) {
+        if (&ctl->tree[i] != link)
+            tw_link_send(&ctl->tree[i], TW_FRAME_LEFT, &left, sizeof(left));
+    }
+    (void)pthread_cond_broadcast(&ctl->changed);
+}
+
+static void data_arrived(struct tw_ctl *ctl, struct tw_link *link, uint32_t bytes)
+{
+    struct tw_ctl_frame *frame = malloc(sizeof(*frame));
+    int i = link->index;
+
+    if (frame == NULL) {
+        tw_ctl_fail(ctl, NULL, TWILL_ERR_NOMEM, "no memory for a frame of a control link");
+        return;
+    }
+    *frame = (struct tw_ctl_frame){.payload = tw_link_take(link), .bytes = bytes};
+    if (ctl->last[i] != NULL)
+        ctl->last[i]->next = frame;
+    else
+        ctl->first[i] = frame;
+    ctl->last[i] = frame;
+    (void)pthread_cond_broadcast(&ctl->changed);
+}
+
+static void fin_done(struct tw_ctl *ctl)
+{
+    ctl->fin_done = true;
+    tw_link_send(&ctl->tree[TW_TREE_CHILD], TW_FRAME_FIN_DONE, NULL, 0);
+    tw_link_send(&ctl->tree[TW_TREE_CHILD + 1], TW_FRAME_FIN_DONE, NULL, 0);
+    (void)pthread_cond_broadcast(&ctl->changed);
+}
+
+/* One more subtree, or this rank itself, is in finalize. */
+static void fin_count(struct tw_ctl *ctl)
+{
+    int parts = 1;
+
+    for (int i = TW_TREE_CHILD; i < TW_TREE_LINKS; i++)
+        parts += ctl->tree_rank[i] >= 0;
+    ctl->fins++;
+    if (ctl->fins != parts)
+        return;
+    if (ctl->tree_rank[TW_TREE_PARENT] >= 0)
+        tw_link_send(&ctl->tree[TW_TREE_PARENT], TW_FRAME_FIN, NULL, 0);
+    else
+        fin_done(ctl);
+}
+
+static void garbage_arrived(struct tw_ctl *ctl, struct tw_link *link, enum tw_frame_type type,
+                            uint32_t bytes)
+{
+    char why[128];
+
+    (void)snprintf(why, sizeof(why), "its control link carried garbage (type %u, %u bytes)",
+                   (unsigned)type, bytes);
+    tw_link_close(link);
+    peer_gone(ctl, link, ctl->tree_rank[link->index], why);
+}
+
+static void tree_on_frame(struct tw_link *link, enum tw_frame_type type, const uint8_t *payload,
+                          uint32_t bytes)
+{
+    struct tw_ctl *ctl = link->owner;
+    bool from_parent = link->index == TW_TREE_PARENT;
+
+    if (type == TW_FRAME_DATA && ctl->gathering)
+        data_arrived(ctl, link, bytes);
+    else if (type == TW_FRAME_ERROR && bytes == sizeof(struct tw_frame_error))
+        error_arrived(ctl, link, payload);
+    else if (type == TW_FRAME_LEFT && bytes == sizeof(struct tw_frame_left))
+        left_arrived(ctl, link, payload);
+    else if (type == TW_FRAME_FIN && bytes == 0 && !from_parent)
+        fin_count(ctl);
+    else if (type == TW_FRAME_FIN_DONE && bytes == 0 && from_parent)
+        fin_done(ctl);
+    else if (type == TW_FRAME_BYE && bytes == 0)
+        ctl->tree_bye[link->index] = true;
+    else
+        garbage_arrived(ctl, link, type, bytes);
+}
+
+static void process_unwatch(struct tw_ctl *ctl, int index)
+{
+    struct tw_source *process = &ctl->process[index];
+
+    if (process->fd < 0)
+        return;
+    tw_loop_unwatch(ctl->loop, process);
+    (void)close(process->fd);
+    process->fd = -1;
+}
+
+static void tree_on_down(struct tw_link *link, const char *why)
+{
+    struct tw_ctl *ctl = link->owner;
+
+    process_unwatch(ctl, link->index);
+    if (!ctl->fin_done && !ctl->tree_bye[link->index])
+        peer_gone(ctl, link, ctl->tree_rank[link->index], why);
+}
+
+static void meet_on_frame(struct tw_link *link, enum tw_frame_type type, const uint8_t *payload,
+                          uint32_t bytes)
+{
+    struct tw_ctl *ctl = link->owner;
+
+    if (type == TW_FRAME_ERROR && bytes == sizeof(struct tw_frame_error)) {
+        error_arrived(ctl, link, payload);
+        return;
+    }
+    if (type == TW_FRAME_WELCOME && ctl->welcome == NULL) {
+        ctl->welcome = tw_link_take(link);
+        ctl->welcome_bytes = bytes;
+        (void)pthread_cond_broadcast(&ctl->changed);
+        return;
+    }
+    tw_link_close(link);
+    tw_ctl_fail(ctl, link, TWILL_ERR_PEER, "init: the meeting point sent garbage");
+}
+
+static void meet_on_down(struct tw_link *link, const char *why)
+{
+    struct tw_ctl *ctl = link->owner;
+    char text[TW_ERROR_TEXT_BYTES];
+
+    if (ctl->meet_rank >= 0)
+        (void)snprintf(text, sizeof(text),
+                       "init: rank %d is gone: the meeting point was in its process, and %s",
+                       ctl->meet_rank, why);
+    else
+        (void)snprintf(text, sizeof(text),
+                       "init: the process that made the unique id is gone (its meeting point: %s)",
+                       why);
+    tw_ctl_fail(ctl, link, TWILL_ERR_PEER, text);
+}
+
+/* ---- links -------------------------------------------------------------------------------------
+ */
+
+/* A process that ends is noticed even where a child of it has inherited the socket. */
+static void process_on_event(struct tw_source *source, uint32_t events)
+{
+    struct tw_ctl *ctl = source->owner;
+    int index = (int)(source - ctl->process);
+    struct tw_link *link = &ctl->tree[index];
+
+    (void)events;
+    tw_link_read(link); /* what it said before it ended */
+    if (!tw_link_up(link))
+        return;
+    tw_link_close(link);
+    tree_on_down(link, "its process has ended");
+}
+
+static void process_watch(struct tw_ctl *ctl, int index)
+{
+    struct tw_source *process = &ctl->process[index];
+    pid_t pid = 0;
+    uid_t uid = 0;
+
+    if (tw_sock_peer(ctl->tree[index].source.fd, &pid, &uid) != TWILL_OK || pid <= 0 ||
+        pid == getpid())
+        return;
+    process->owner = ctl;
+    process->on_event = process_on_event;
+    process->fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (process->fd >= 0 && tw_loop_watch(ctl->loop, process, EPOLLIN) != TWILL_OK) {
+        (void)close(process->fd);
+        process->fd = -1;
+    }
+}
+
+enum twill_status tw_ctl_tree_open(struct tw_ctl *ctl, int index, int rank, int fd)
+{
+    struct tw_link *link = &ctl->tree[index];
+
+    *link = (struct tw_link){.owner = ctl,
+                             .index = index,
+                             .max_bytes = ctl->max_bytes,
+                             .on_frame = tree_on_frame,
+                             .on_down = tree_on_down};
+    ctl->tree_rank[index] = rank;
+    enum twill_status status = tw_link_open(link, ctl->loop, fd);
+    if (status == TWILL_OK)
+        process_watch(ctl, index);
+    (void)pthread_cond_broadcast(&ctl->changed);
+    return status;
+}
+
+enum twill_status tw_ctl_meet_open(struct tw_ctl *ctl, int fd)
+{
+    ctl->meet = (struct tw_link){.owner = ctl,
+                                 .max_bytes = TW_FRAME_SMALL_BYTES,
+                                 .on_frame = meet_on_frame,
+                                 .on_down = meet_on_down};
+    return tw_link_open(&ctl->meet, ctl->loop, fd);
+}
+
+/* ---- processes that transports have lost -------------------------------------------------------
+ */
+
+static void grace_on_event(struct tw_source *source, uint32_t events)
+{
+    struct tw_ctl *ctl = source->owner;
+
+    (void)events;
+    tw_loop_unwatch(ctl->loop, source);
+    (void)close(source->fd);
+    source->fd = -1;
+    for (int r = 0; r < ctl->comm->size && !ctl->fin_done; r++) {
+        if (ctl->peers[r].lost && !ctl->peers[r].left)
+            peer_gone(ctl, NULL, r, "its process has ended");
+        ctl->peers[r].lost = false;
+    }
+}
+
+static void grace_start(struct tw_ctl *ctl)
+{
+    if (ctl->grace.fd >= 0)
+        return;
+    ctl->grace.owner = ctl;
+    ctl->grace.on_event = grace_on_event;
+    if (tw_timer_open(&ctl->grace.fd, GRACE_NS) != TWILL_OK)
+        return;
+    if (tw_loop_watch(ctl->loop, &ctl->grace, EPOLLIN) != TWILL_OK) {
+        (void)close(ctl->grace.fd);
+        ctl->grace.fd = -1;
+    }
+}
+
+void tw_ctl_peer_lost(void *context, const struct tw_proc_id *peer)
+{
+    struct tw_proc_state *state = context;
+
+    tw_loop_lock(state->loop);
+    for (struct tw_ctl *ctl = state->ctls; ctl != NULL; ctl = ctl->next) {
+        for (int r = 0; ctl->peers != NULL && r < ctl->comm->size; r++) {
+            if (memcmp(&ctl->peers[r].proc, peer, sizeof(*peer)) != 0 || ctl->peers[r].left)
+                continue;
+            ctl->peers[r].lost = true;
+            grace_start(ctl);
+        }
+    }
+    tw_loop_unlock(state->loop);
+}
+
+int32_t tw_ctl_pid(const struct twill_comm *comm, int rank)
+{
+    return comm->ctl->peers != NULL ? comm->ctl->peers[rank].pid : 0;
+}
+
+/* ---- finalize ----------------------------------------------------------------------------------
+ */
+
+static int who_left(const struct tw_ctl *ctl)
+{
+    for (int r = 0; r < ctl->comm->size; r++) {
+        if (ctl->peers[r].left)
+            return r;
+    }
+    return -1;
+}
+
+enum twill_status tw_ctl_finalize(struct twill_comm *comm, uint64_t deadline_ns)
+{
+    struct tw_ctl *ctl = comm->ctl;
+    bool in_time = true;
+    int left = -1;
+
+    tw_loop_lock(ctl->loop);
+    fin_count(ctl);
+    for (;;) {
+        left = who_left(ctl);
+        if (ctl->fin_done || left >= 0 || tw_comm_status(comm) != TWILL_OK || !in_time)
+            break;
+        in_time = tw_cond_wait(&ctl->changed, &ctl->loop->lock, deadline_ns);
+    }
+    bool done = ctl->fin_done;
+    tw_loop_unlock(ctl->loop);
+    if (done)
+        return TWILL_OK;
+    if (left >= 0)
+        tw_comm_fail(comm, TWILL_ERR_MISMATCH,
+                     "rank %d destroyed the communicator, rank %d waits for it in finalize", left,
+                     comm->rank);
+    else if (!in_time)
+        tw_record_late(comm, "finalize");
+    return tw_comm_status(comm);
+}
+
+/* ---- life --------------------------------------------------------------------------------------
+ */
+
+enum twill_status tw_ctl_create(struct twill_comm *comm)
+{
+    struct tw_proc_state *state = tw_proc_state();
+    struct tw_ctl *ctl = tw_alloc(sizeof(*ctl));
+
+    if (ctl == NULL)
+        return TWILL_ERR_NOMEM;
+    ctl->comm = comm;
+    ctl->loop = state->loop;
+    ctl->wake.run = wake_run;
+    ctl->meet_rank = -1;
+    ctl->meet.source.fd = ctl->grace.fd = ctl->door.source.fd = -1;
+    for (int i = 0; i < TW_TREE_LINKS; i++) {
+        ctl->tree[i].source.fd = ctl->process[i].fd = -1;
+        ctl->tree_rank[i] = -1;
+    }
+    tw_cond_init(&ctl->changed);
+    comm->ctl = ctl;
+    tw_loop_lock(ctl->loop);
+    ctl->next = state->ctls;
+    if (state->ctls != NULL)
+        state->ctls->prev = ctl;
+    state->ctls = ctl;
+    tw_loop_unlock(ctl->loop);
+    return TWILL_OK;
+}
+
+void tw_ctl_mute(struct twill_comm *comm)
+{
+    struct tw_ctl *ctl = comm->ctl;
+
+    tw_loop_lock(ctl->loop);
+    ctl->muted = true;
+    tw_loop_forget(ctl->loop, &ctl->wake);
+    tw_loop_unlock(ctl->loop);
+}
+
+/* A rank that goes without finalize says so, and the others decide whether they needed it. */
+static void leave_tell(struct tw_ctl *ctl)
+{
+    struct twill_comm *comm = ctl->comm;
+
+    if (tw_comm_status(comm) != TWILL_OK)
+        return; /* they have heard of the failure */
+    const struct tw_frame_left left = {.rank = comm->rank};
+    for (int i = 0; i < TW_TREE_LINKS; i++) {
+        if (!ctl->fin_done)
+            tw_link_send(&ctl->tree[i], TW_FRAME_LEFT, &left, sizeof(left));
+        tw_link_send(&ctl->tree[i], TW_FRAME_BYE, NULL, 0);
+    }
+}
+
+static void links_close(struct tw_ctl *ctl)
+{
+    tw_link_close(&ctl->meet);
+    for (int i = 0; i < TW_TREE_LINKS; i++) {
+        tw_link_close(&ctl->tree[i]);
+        process_unwatch(ctl, i);
+        while (ctl->first[i] != NULL) {
+            struct tw_ctl_frame *frame = ctl->first[i];
+            ctl->first[i] = frame->next;
+            free(frame->payload);
+            free(frame);
+        }
+    }
+    if (ctl->grace.fd >= 0) {
+        tw_loop_unwatch(ctl->loop, &ctl->grace);
+        (void)close(ctl->grace.fd);
+    }
+}
+
+void tw_ctl_door_close(struct tw_ctl *ctl)
+{
+    if (!ctl->door_used)
+        return;
+    tw_door_close(&ctl->door);
+    while (!ctl->door_idle)
+        (void)pthread_cond_wait(&ctl->changed, &ctl->loop->lock);
+    ctl->door_used = false;
+}
+
+void tw_ctl_destroy(struct twill_comm *comm)
+{
+    struct tw_ctl *ctl = comm->ctl;
+    struct tw_proc_state *state = tw_proc_state();
+
+    if (ctl == NULL)
+        return;
+    tw_loop_lock(ctl->loop);
+    tw_ctl_door_close(ctl);
+    leave_tell(ctl);
+    links_close(ctl);
+    if (ctl->prev != NULL)
+        ctl->prev->next = ctl->next;
+    else
+        state->ctls = ctl->next;
+    if (ctl->next != NULL)
+        ctl->next->prev = ctl->prev;
+    tw_loop_unlock(ctl->loop);
+    (void)pthread_cond_destroy(&ctl->changed);
+    free(ctl->welcome);
+    free(ctl->peers);
+    free(ctl);
+    comm->ctl = NULL;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: who stands at a listening socket and whether they hold the key.
+ * Never knows: what they come for. */
+#include "config.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/time.h"
+#include "comm/control.h"
+
+#define CALLERS_MAX 256u
+
+struct caller {
+    struct tw_door *door;
+    int fd;
+    uint8_t key[TW_KEY_BYTES]; /* the door forgets its own when it closes */
+};
+
+/* Nobody but this user may speak before a key exists. */
+static enum twill_status uid_check(int fd)
+{
+    pid_t pid = 0;
+    uid_t uid = 0;
+    enum twill_status status = tw_sock_peer(fd, &pid, &uid);
+
+    if (status == TWILL_OK && uid != geteuid())
+        return tw_fail(TWILL_ERR_AUTH, "user %u (process %d) is not this job's user %u",
+                       (unsigned)uid, (int)pid, (unsigned)geteuid());
+    return status;
+}
+
+/* On a thread of its own, so that a caller who says nothing holds up nobody. */
+static void caller_hear(void *arg)
+{
+    struct caller *caller = arg;
+    struct tw_door *door = caller->door;
+    struct tw_loop *loop = door->loop;
+    uint8_t hello[TW_HELLO_BYTES_MAX];
+    uint32_t bytes = 0;
+    const struct tw_sock_wait wait = {.deadline_ns = tw_deadline_ns(door->patience_ns),
+                                      .cancel_fd = door->cancel_fd};
+
+    enum twill_status status = door->check_uid ? uid_check(caller->fd) : TWILL_OK;
+    if (status == TWILL_OK)
+        status = tw_sock_prove(caller->fd, caller->key, 1, door->context, &wait);
+    if (status == TWILL_OK)
+        status = tw_sock_recv_msg(caller->fd, hello, sizeof(hello), &bytes, &wait);
+    tw_loop_lock(loop);
+    if (status == TWILL_OK && door->source.fd >= 0)
+        door->on_caller(door, caller->fd, hello, bytes);
+    else
+        (void)close(caller->fd);
+    door->callers--;
+    if (door->callers == 0 && door->source.fd < 0) {
+        (void)close(door->cancel_fd);
+        door->on_idle(door);
+    }
+    tw_loop_unlock(loop);
+    sodium_memzero(caller->key, sizeof(caller->key));
+    free(caller);
+}
+
+static void caller_admit(struct tw_door *door, int fd)
+{
+    struct caller *caller = door->callers < CALLERS_MAX ? tw_alloc(sizeof(*caller)) : NULL;
+
+    if (caller == NULL) {
+        tw_warn(TW_SUB_COMM, "a connection was turned away: %u others have not proven the key yet",
+                door->callers);
+        (void)close(fd);
+        return;
+    }
+    *caller = (struct caller){.door = door, .fd = fd};
+    memcpy(caller->key, door->key, sizeof(caller->key));
+    if (tw_loop_spawn(door->loop, caller_hear, caller) != TWILL_OK) {
+        (void)close(fd);
+        free(caller);
+        return;
+    }
+    door->callers++;
+}
+
+/* Edge-triggered: takes everybody who waits. Without descriptors to be had it gives up until the
+ * next one comes, instead of spinning. */
+static void door_on_event(struct tw_source *source, uint32_t events)
+{
+    struct tw_door *door = (struct tw_door *)(void *)source; /* its first member */
+
+    (void)events;
+    for (;;) {
+        int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd >= 0) {
+            caller_admit(door, fd);
+            continue;
+        }
+        if (errno == EINTR || errno == ECONNABORTED)
+            continue;
+        if (errno != EAGAIN)
+            (void)tw_fail_errno(TWILL_ERR_SYSTEM, errno, "a connection cannot be accepted");
+        return;
+    }
+}
+
+enum twill_status tw_door_open(struct tw_door *door, struct tw_loop *loop, int listen_fd)
+{
+    door->loop = loop;
+    door->callers = 0;
+    door->source = (struct tw_source){.fd = listen_fd, .on_event = door_on_event};
+    door->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    enum twill_status status = TWILL_OK;
+    if (door->cancel_fd < 0)
+        status = tw_fail_errno(TWILL_ERR_SYSTEM, errno, "eventfd does not open");
+    else
+        status = tw_loop_watch(loop, &door->source, EPOLLIN | EPOLLET);
+    if (status == TWILL_OK)
+        return TWILL_OK;
+    if (door->cancel_fd >= 0)
+        (void)close(door->cancel_fd);
+    (void)close(listen_fd);
+    door->source.fd = -1;
+    return status;
+}
+
+void tw_door_close(struct tw_door *door)
+{
+    const uint64_t one = 1;
+
+    if (door->source.fd < 0)
+        return;
+    tw_loop_unwatch(door->loop, &door->source);
+    (void)close(door->source.fd);
+    door->source.fd = -1;
+    sodium_memzero(door->key, sizeof(door->key));
+    ssize_t written = write(door->cancel_fd, &one, sizeof(one));
+    (void)written; /* a fresh counter takes it */
+    if (door->callers == 0) {
+        (void)close(door->cancel_fd);
+        door->on_idle(door);
+    }
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: writing, reading, hashing and wording of records. Never knows: what follows from them. */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "comm/record.h"
+
+size_t tw_record_board_bytes(int size)
+{
+    return sizeof(struct tw_board) + 2 * (size_t)size * sizeof(struct tw_board_lane);
+}
+
+enum twill_status tw_record_create(struct twill_comm *comm)
+{
+    struct tw_record *record = tw_alloc(sizeof(*record));
+
+    if (record == NULL)
+        return TWILL_ERR_NOMEM;
+    record->pairs = tw_alloc(2 * (size_t)comm->size * sizeof(*record->pairs));
+    if (record->pairs == NULL) {
+        free(record);
+        return TWILL_ERR_NOMEM;
+    }
+    comm->record = record;
+    return TWILL_OK;
+}
+
+void tw_record_destroy(struct twill_comm *comm)
+{
+    if (comm->record == NULL)
+        return;
+    free(comm->record->pairs);
+    free(comm->record);
+    comm->record = NULL;
+}
+
+static struct tw_board *own_board(const struct twill_comm *comm)
+{
+    return comm->chan != NULL ? tw_chan_board(comm->chan) : NULL;
+}
+
+const struct tw_board *tw_record_board(const struct twill_comm *comm, int rank)
+{
+    if (comm->chan == NULL)
+        return NULL;
+    return rank == comm->rank ? own_board(comm) : tw_chan_peer_board(comm->chan, rank);
+}
+
+void tw_record_life(struct twill_comm *comm, enum tw_record_life life)
+{
+    struct tw_board *board = own_board(comm);
+
+    if (board != NULL)
+        __atomic_store_n(&board->life, (uint64_t)life, __ATOMIC_RELEASE);
+}
+
+/* ---- hash --------------------------------------------------------------------------------------
+ * Two halves of a 128-bit product folded together: a few cycles a step, and every bit of both
+ * factors reaches every bit of the result. Not secret: ranks trust each other.
+ */
+
+#define K0 0x9e3779b97f4a7c15ull
+#define K1 0xbf58476d1ce4e5b9ull
+#define K2 0x94d049bb133111ebull
+#define K3 0xd6e8feb86659fd93ull
+
+static inline uint64_t fold(uint64_t a, uint64_t b)
+{
+    unsigned __int128 product = (unsigned __int128)(a ^ K0) * (b ^ K1);
+
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+uint64_t tw_record_hash(uint64_t id_hash, const struct tw_record_call *call)
+{
+    return fold(fold(id_hash ^ K2, call->number) ^ call->what,
+                fold(call->count, call->algo_hash ^ K3));
+}
+
+uint64_t tw_record_pair_hash(uint64_t id_hash, int from, int to, const struct tw_record_call *call)
+{
+    uint64_t pair = (uint64_t)(uint32_t)from << 32 | (uint32_t)to;
+
+    return fold(tw_record_hash(id_hash, call), pair ^ K3);
+}
+
+/* ---- writing: on the path of every call --------------------------------------------------------
+ */
+
+static bool has_root(enum tw_coll coll)
+{
+    return coll == TW_COLL_REDUCE || coll == TW_COLL_BROADCAST;
+}
+
+static bool has_op(enum tw_coll coll)
+{
+    return coll == TW_COLL_REDUCE || coll == TW_COLL_ALL_REDUCE || coll == TW_COLL_REDUCE_SCATTER;
+}
+
+void tw_record_pack(const struct tw_call_info *info, uint64_t number, struct tw_record_call *call)
+{
+    bool barrier = info->coll == TW_COLL_BARRIER;
+
+    call->number = number;
+    call->what = (uint64_t)(uint8_t)info->coll;
+    if (!barrier)
+        call->what |= (uint64_t)(uint8_t)info->type << 8;
+    if (has_op(info->coll))
+        call->what |= (uint64_t)(uint8_t)info->op << 16;
+    if (has_root(info->coll))
+        call->what |= (uint64_t)(uint32_t)info->root << 32;
+    call->count = barrier ? 0 : info->count;
+    call->algo_hash = info->algo_hash;
+}
+
+static void publish(struct tw_board_lane *lane, const struct tw_record_call *call)
+{
+    struct tw_board_call *slot = &lane->calls[call->number % TW_RECORD_DEPTH];
+
+    __atomic_store_n(&slot->seq, 2 * call->number - 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->number, call->number, __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->what, call->what, __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->count, call->count, __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->algo_hash, call->algo_hash, __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->seq, 2 * call->number, __ATOMIC_RELEASE);
+    __atomic_store_n(&lane->begun, call->number, __ATOMIC_RELEASE);
+}
+
+uint64_t tw_record_begin(struct twill_comm *comm, const struct tw_call_info *info)
+{
+    struct tw_board *board = own_board(comm);
+    struct tw_record_call call;
+
+    if (info->coll != TW_COLL_P2P) {
+        tw_record_pack(info, ++comm->record->begun, &call);
+        publish(&board->colls, &call);
+        return tw_record_hash(comm->id_hash, &call);
+    }
+    size_t pair = tw_record_pair(info->peer, info->is_send);
+    tw_record_pack(info, ++comm->record->pairs[pair][0], &call);
+    publish(&board->pairs[pair], &call);
+    return tw_record_pair_hash(comm->id_hash, info->is_send ? comm->rank : info->peer,
+                               info->is_send ? info->peer : comm->rank, &call);
+}
+
+void tw_record_end(struct twill_comm *comm, const struct tw_call_info *info)
+{
+    struct tw_board *board = own_board(comm);
+
+    if (info->coll != TW_COLL_P2P) {
+        __atomic_store_n(&board->colls.ended, ++comm->record->ended, __ATOMIC_RELEASE);
+        return;
+    }
+    size_t pair = tw_record_pair(info->peer, info->is_send);
+    __atomic_store_n(&board->pairs[pair].ended, ++comm->record->pairs[pair][1], __ATOMIC_RELEASE);
+}
+
+uint64_t tw_record_number(const struct twill_comm *comm, const struct tw_call_info *info)
+{
+    if (info->coll != TW_COLL_P2P)
+        return comm->record->begun;
+    return comm->record->pairs[tw_record_pair(info->peer, info->is_send)][0];
+}
+
+/* ---- reading -----------------------------------------------------------------------------------
+ */
+
+bool tw_record_read(const struct tw_board_lane *lane, uint64_t number, struct tw_record_call *call)
+{
+    const struct tw_board_call *slot = &lane->calls[number % TW_RECORD_DEPTH];
+
+    if (number == 0 || tw_record_word(&slot->seq) != 2 * number)
+        return false;
+    call->number = tw_record_word(&slot->number);
+    call->what = tw_record_word(&slot->what);
+    call->count = tw_record_word(&slot->count);
+    call->algo_hash = tw_record_word(&slot->algo_hash);
+    return __atomic_load_n(&slot->seq, __ATOMIC_RELAXED) == 2 * number && call->number == number;
+}
+
+/* ---- words -------------------------------------------------------------------------------------
+ */
+
+static const char *coll_text(uint64_t what)
+{
+    const char *name =
+        (uint8_t)what < TW_COLL_COUNT ? tw_coll_name((enum tw_coll)(what & 0xff)) : NULL;
+    return name != NULL ? name : "unknown call";
+}
+
+static const char *type_text(uint64_t what)
+{
+    const char *name = tw_type_name((twill_type_t)(what >> 8 & 0xff));
+
+    return name != NULL ? name : "unknown type";
+}
+
+void tw_record_text(const struct tw_record_call *call, char text[TW_RECORD_TEXT_BYTES])
+{
+    enum tw_coll coll = (enum tw_coll)(call->what & 0xff);
+    unsigned long long number = call->number;
+    unsigned long long count = call->count;
+
+    if (coll == TW_COLL_BARRIER) {
+        (void)snprintf(text, TW_RECORD_TEXT_BYTES, "barrier #%llu", number);
+        return;
+    }
+    int used = snprintf(text, TW_RECORD_TEXT_BYTES, "%s #%llu count %llu %s", coll_text(call->what),
+                        number, count, type_text(call->what));
+    if (has_op(coll)) {
+        const char *op = tw_redop_name((twill_redop_t)(call->what >> 16 & 0xff));
+        used += snprintf(text + used, TW_RECORD_TEXT_BYTES - (size_t)used, " %s",
+                         op != NULL ? op : "unknown operation");
+    }
+    if (has_root(coll))
+        (void)snprintf(text + used, TW_RECORD_TEXT_BYTES - (size_t)used, " root %d",
+                       (int)(call->what >> 32));
+}
+
+void tw_record_pair_text(const struct tw_record_call *call, int peer, bool is_send,
+                         char text[TW_RECORD_TEXT_BYTES])
+{
+    (void)snprintf(text, TW_RECORD_TEXT_BYTES, "%s #%llu %s rank %d count %llu %s",
+                   is_send ? "send" : "recv", (unsigned long long)call->number,
+                   is_send ? "to" : "from", peer, (unsigned long long)call->count,
+                   type_text(call->what));
+}
