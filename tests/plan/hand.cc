@@ -263,11 +263,8 @@ HandPlan lanes_all_reduce(int n)
             if (r == 0)
                 last = w.step(TW_OP_SEND).src(IN, cut, c).to(1).add(r, 0);
             else if (r < n - 1)
-                last = w.step(TW_OP_RECV_REDUCE_SEND)
-                           .src(IN, cut, c)
-                           .from(r - 1)
-                           .to(r + 1)
-                           .add(r, 0);
+                last =
+                    w.step(TW_OP_RECV_REDUCE_SEND).src(IN, cut, c).from(r - 1).to(r + 1).add(r, 0);
             else
                 last = w.step(TW_OP_RECV_REDUCE)
                            .src(IN, cut, c)
@@ -552,8 +549,8 @@ HandPlan embedded_all_reduce(int n)
         {IN, 0, 0, 1}, {OUT, 0, 0, 1}, {SCRATCH, 0, 0, 1}, {WIDE, 0, 0, 1}};
     tw_cell_map second[TW_BUF_COUNT] = {
         {OUT, 0, 0, 1}, {OUT, 0, 0, 1}, {SCRATCH, 0, 0, 1}, {WIDE, 0, 0, 1}};
-    if (tw_failed(tw_build_embed(&w.build, reduce.get(), ranks.data(), first, nullptr,
-                                 lanes.data())))
+    if (tw_failed(
+            tw_build_embed(&w.build, reduce.get(), ranks.data(), first, nullptr, lanes.data())))
         throw std::runtime_error(tw_fail_text());
     for (int r = 0; r < n; r++)
         after[(size_t)r] = {lanes[(size_t)r],

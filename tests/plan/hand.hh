@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows: correct plans written by hand for what the algorithms do not use: puts into users' buffers,
-// gets, dependencies between lanes, wide partials, pairs' counts, plans in plans.
-// Never knows: how they are proven.
+// Knows: correct plans written by hand for what the algorithms do not use: puts into users'
+// buffers, gets, dependencies between lanes, wide partials, pairs' counts, plans in plans. Never
+// knows: how they are proven.
 #ifndef TW_TESTS_PLAN_HAND_HH
 #define TW_TESTS_PLAN_HAND_HH
 

@@ -624,8 +624,7 @@ class Machine
         if (sends(step.op) && !has_room(call, fifos_[{lane.rank, step.to, step.fifo_out}]))
             return false;
         if (step.op == TW_OP_WAIT) {
-            uint64_t value =
-                call.base + (uint64_t)lane.loop * call.plan->sig_max + step.sig_value;
+            uint64_t value = call.base + (uint64_t)lane.loop * call.plan->sig_max + step.sig_value;
             return words_[{lane.rank, step.sig, lane.slice}] >= value;
         }
         return true;
@@ -641,7 +640,8 @@ class Machine
         std::vector<Number> sum;
         for (size_t i = 0; i < local.size(); i++) {
             bool right = step.flags & TW_STEP_ACC_RIGHT;
-            Number value = call.algebra.add(right ? other[i] : local[i], right ? local[i] : other[i]);
+            Number value =
+                call.algebra.add(right ? other[i] : local[i], right ? local[i] : other[i]);
             sum.push_back(narrow ? call.algebra.round(value) : value);
         }
         return sum;
