@@ -228,13 +228,39 @@ bool change_dep(tw_plan_rank &rank, const Mutation &m)
     }
 }
 
-bool change_signal(tw_plan_step &step, uint32_t variant)
+void raise_to(uint32_t *most, uint32_t least) { *most = least > *most ? least : *most; }
+
+bool change_signal(tw_plan *plan, tw_plan_step &step, uint32_t variant)
 {
     if (step.op != TW_OP_SIGNAL && step.op != TW_OP_WAIT)
         return false;
     static const int by[3] = {1, -1, 2};
     (variant % 2 ? step.sig : step.sig_value) += (uint32_t)by[variant / 2];
+    if (by[variant / 2] > 0) {
+        raise_to(&plan->nsigs, step.sig + 1);
+        raise_to(&plan->sig_max, step.sig_value);
+    }
     return true;
+}
+
+// Another operation, with what it needs made up from what the step has.
+void change_op(tw_plan_step &step, uint8_t op)
+{
+    step.op = op;
+    step.src = step.src.block ? step.src : step.dst;
+    step.dst = step.dst.block ? step.dst : step.src;
+    if (step.dst.buf == TW_BUF_IN)
+        step.dst.buf = TW_BUF_OUT;
+    step.from = step.from < 0 ? step.to : step.from;
+    step.to = step.to < 0 ? step.from : step.to;
+    bool adds = op == TW_OP_REDUCE || op == TW_OP_RECV_REDUCE || op == TW_OP_GET_REDUCE ||
+                op == TW_OP_RECV_REDUCE_SEND;
+    bool fused = op == TW_OP_RECV_SEND || op == TW_OP_RECV_REDUCE_SEND;
+    int legal = TW_STEP_WHOLE | (adds ? TW_STEP_ACC_RIGHT | TW_STEP_FINAL : 0) |
+                (op == TW_OP_COPY ? TW_STEP_FINAL : 0) | (fused ? TW_STEP_STORE : 0);
+    step.flags &= (uint8_t)legal;
+    if (fused)
+        step.flags |= TW_STEP_STORE;
 }
 
 bool change_claim(tw_plan *plan, uint32_t variant)
@@ -354,6 +380,8 @@ bool change_step(tw_plan *plan, const Mutation &m)
     case MUTATE_FIFO:
         (m.variant % 2 ? step.fifo_in : step.fifo_out) =
             (uint16_t)((m.variant % 2 ? step.fifo_in : step.fifo_out) + (m.variant / 2 ? 1 : -1));
+        if (m.variant / 2)
+            raise_to(&plan->nfifos, (m.variant % 2 ? step.fifo_in : step.fifo_out) + 1u);
         break;
     case MUTATE_CELL:
         if (!change_cell(step, m.variant))
@@ -374,13 +402,15 @@ bool change_step(tw_plan *plan, const Mutation &m)
         span.part = (uint8_t)(m.variant / 2);
         break;
     case MUTATE_OP:
-        step.op = (uint8_t)m.variant;
+        if (m.variant == step.op)
+            return false;
+        change_op(step, (uint8_t)m.variant);
         break;
     case MUTATE_FLAG:
         step.flags ^= (uint8_t)(1u << m.variant);
         break;
     default:
-        return change_signal(step, m.variant);
+        return change_signal(plan, step, m.variant);
     }
     return memcmp(&before, &step, sizeof(step)) != 0;
 }

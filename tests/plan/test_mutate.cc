@@ -142,6 +142,8 @@ class Mutants : public testing::Test
             return;
         }
         tally.survivors++;
+        if (getenv("TW_TEST_SURVIVORS"))
+            printf("accepted: %s, %s\n", subject.title.c_str(), mutation.text().c_str());
         NaiveResult result = execute(subject, mutant.get(), tries);
         EXPECT_EQ(result.outcome, Outcome::RIGHT)
             << "hole: " << subject.title << ", " << mutation.text() << ": " << result.text;
