@@ -146,7 +146,8 @@ static void *finalize_main(void *argument)
     struct finalize *f = argument;
     f->status = tw_comm_finalize(f->comm);
     if (tw_failed(f->status))
-        snprintf(f->text, sizeof f->text, "%s", tw_fail_text());
+        snprintf(f->text, sizeof f->text, "%s",
+                 tw_comm_status(f->comm) == f->status ? f->comm->failure : tw_fail_text());
     return NULL;
 }
 
