@@ -333,8 +333,9 @@ enum twill_status tw_exec_bind(struct tw_exec *exec)
         status = bind_part(exec, p, &used, &most);
     }
     if (status == TWILL_OK) {
-        status = tw_exec_shape_cells(plan, most, exec->math.bytes, tw_chan_fifo_size(exec->chan),
-                                     exec->scratch_bytes, &exec->shape);
+        tw_exec_limits_find(plan, exec->math.bytes, tw_chan_fifo_size(exec->chan),
+                            exec->scratch_bytes, &exec->limits);
+        status = tw_exec_cut(plan, &exec->limits, most, &exec->shape);
     }
     if (status == TWILL_OK) {
         status = bind_memory(exec);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Knows: how many elements fit into slots and scratch, how a call is cut to fit.
  * Never knows: addresses, this rank. */
+#include <string.h>
+
 #include "base/mem.h"
 #include "base/status.h"
 #include "device/exec_state.h"
@@ -62,42 +64,51 @@ static size_t slice_limit(const struct tw_plan *plan, uint32_t slices, size_t ty
     return limit >= line_elems ? limit / line_elems * line_elems : limit;
 }
 
-enum twill_status tw_exec_shape_cells(const struct tw_plan *plan, size_t cell_elems,
-                                      size_t type_bytes, size_t fifo_bytes, size_t scratch_bytes,
-                                      struct tw_exec_shape *shape)
+void tw_exec_limits_find(const struct tw_plan *plan, size_t type_bytes, size_t fifo_bytes,
+                         size_t scratch_bytes, struct tw_exec_limits *limits)
 {
+    const struct tw_exec_limits_key key = {plan->nfifos, tw_exec_depth(plan), tw_plan_widest(plan),
+                                           plan->slices, plan->scratch_cells, plan->wide_cells,
+                                           plan->parity, (uint32_t)type_bytes};
+
+    if (memcmp(&key, &limits->key, sizeof(key)) == 0) {
+        return;
+    }
+    limits->key = key;
+    limits->whole = slice_limit(plan, 1, type_bytes, fifo_bytes, scratch_bytes);
+    limits->sliced = slice_limit(plan, plan->slices, type_bytes, fifo_bytes, scratch_bytes);
+}
+
+enum twill_status tw_exec_cut(const struct tw_plan *plan, const struct tw_exec_limits *limits,
+                              size_t cell_elems, struct tw_exec_shape *shape)
+{
+    const size_t type_bytes = limits->key.type_bytes;
     const size_t line_elems = TW_LINE_BYTES / type_bytes;
-    uint32_t slices = 1;
-    size_t limit = slice_limit(plan, 1, type_bytes, fifo_bytes, scratch_bytes);
+    const bool pairs = tw_exec_has_pairs(plan);
+    const bool small = cell_elems <= limits->whole && cell_elems * type_bytes <= SMALL_BYTES;
+    const bool cut = plan->slices > 1 && limits->sliced > 0 && (pairs || !small);
+    const size_t limit = cut ? limits->sliced : limits->whole;
     size_t total, slice;
 
+    *shape = (struct tw_exec_shape){cell_elems > 0 ? cell_elems : 1, cut ? plan->slices : 1, 1};
     if (limit == 0) {
         return tw_fail(TWILL_ERR_NOMEM,
-                       "plan %s: fifos of %zu bytes or scratch of %zu bytes have no room for one "
-                       "element of each of its cells",
-                       plan->name, fifo_bytes, scratch_bytes);
+                       "plan %s: fifos or scratch have no room for one element of each of its "
+                       "cells (%u fifos of %u slots for %u cells, %u and %u cells of scratch)",
+                       plan->name, plan->nfifos, tw_exec_depth(plan), tw_plan_widest(plan),
+                       plan->scratch_cells, plan->wide_cells);
     }
-    if (plan->slices > 1 &&
-        (cell_elems > limit || cell_elems * type_bytes > SMALL_BYTES || tw_exec_has_pairs(plan))) {
-        const size_t sliced =
-            slice_limit(plan, plan->slices, type_bytes, fifo_bytes, scratch_bytes);
-
-        slices = sliced > 0 ? plan->slices : 1;
-        limit = sliced > 0 ? sliced : limit;
+    if (small && !pairs) {
+        return TWILL_OK;
     }
-    total = ceil_div(cell_elems, limit);
-    total = ceil_div(total > 0 ? total : 1, slices) * slices;
-    slice = ceil_div(cell_elems, total);
-    if (tw_exec_has_pairs(plan)) {
-        slice = limit; /* the two ends of a pair do not know each other's other counts */
-    } else if (slices > 1 || total > 1) {
-        slice = ceil_div(slice, line_elems) * line_elems;
-    }
-    slice = slice < 1 ? 1 : slice < limit ? slice : limit;
+    total = ceil_div(ceil_div(cell_elems, limit), shape->slices) * shape->slices;
+    slice = ceil_div(cell_elems, total > 0 ? total : 1);
+    slice = ceil_div(slice, line_elems) * line_elems;
+    /* the two ends of a pair do not know each other's other counts: the same slices for all */
+    slice = pairs || slice > limit ? limit : slice;
     total = ceil_div(cell_elems, slice);
     shape->slice_elems = slice;
-    shape->slices = slices;
-    shape->loops = total == 0 ? 1 : ceil_div(total, slices);
+    shape->loops = total == 0 ? 1 : ceil_div(total, shape->slices);
     return TWILL_OK;
 }
 
@@ -105,6 +116,7 @@ enum twill_status tw_exec_shape(const struct tw_plan *plan, size_t count, size_t
                                 size_t fifo_bytes, size_t scratch_bytes,
                                 struct tw_exec_shape *shape)
 {
+    struct tw_exec_limits limits = {.key = {0}};
     size_t most = 0;
 
     if (type_bytes == 0 || type_bytes > TW_LINE_BYTES) {
@@ -115,5 +127,6 @@ enum twill_status tw_exec_shape(const struct tw_plan *plan, size_t count, size_t
 
         most = elems > most ? elems : most;
     }
-    return tw_exec_shape_cells(plan, most, type_bytes, fifo_bytes, scratch_bytes, shape);
+    tw_exec_limits_find(plan, type_bytes, fifo_bytes, scratch_bytes, &limits);
+    return tw_exec_cut(plan, &limits, most, shape);
 }

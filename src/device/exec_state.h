@@ -33,6 +33,16 @@ struct tw_exec_math {
     int nranks;
 };
 
+/* Most elements of a slice where steps have one slice, and where they have the plan's; 0: there is
+ * no room. Of the last plan that was run; the key says of what. */
+struct tw_exec_limits_key {
+    uint32_t nfifos, depth, widest, slices, scratch_cells, wide_cells, parity, type_bytes;
+};
+struct tw_exec_limits {
+    struct tw_exec_limits_key key; /* all 0: none yet */
+    size_t whole, sliced;
+};
+
 struct tw_exec_peer {
     int rank;
     bool send, recv;
@@ -49,6 +59,7 @@ struct tw_exec {
     enum tw_exec_phase phase; /* IDLE, LAYOUT, RECV while lanes run, DONE */
     enum twill_status failed; /* of the running call */
     uint64_t found_header;
+    struct tw_exec_limits limits;
     struct tw_exec_shape shape;
     struct tw_exec_math math;
     struct tw_exec_part parts[TW_PLAN_PARTS_MAX];
@@ -72,10 +83,13 @@ struct tw_exec {
 
 /** Depth of the FIFOs for a plan: at least two, so that a sender may run ahead. */
 uint32_t tw_exec_depth(const struct tw_plan *plan);
+/** Fill limits, unless they are of such a plan already. FIFO and scratch sizes are an executor's
+ * own and never change for the same limits. */
+void tw_exec_limits_find(const struct tw_plan *plan, size_t type_bytes, size_t fifo_bytes,
+                         size_t scratch_bytes, struct tw_exec_limits *limits);
 /** @param cell_elems  most elements of any cell of the call */
-enum twill_status tw_exec_shape_cells(const struct tw_plan *plan, size_t cell_elems,
-                                      size_t type_bytes, size_t fifo_bytes, size_t scratch_bytes,
-                                      struct tw_exec_shape *shape);
+enum twill_status tw_exec_cut(const struct tw_plan *plan, const struct tw_exec_limits *limits,
+                              size_t cell_elems, struct tw_exec_shape *shape);
 /** Bytes of a scratch cell: whole lines, so that ranks that write neighbours share none. */
 size_t tw_exec_room_bytes(const struct tw_exec_shape *shape, size_t elem_bytes);
 /** True when some partition's counts are known to pairs of ranks only. */

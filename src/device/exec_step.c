@@ -125,7 +125,8 @@ static enum twill_status move_cell(struct flow *flow, uint32_t i, size_t n)
     const struct tw_exec_form *form = flow->form;
     const size_t msg_bytes = n * (flow->msg_wide ? math->wide_bytes : math->bytes);
     const bool swap = flow->step->flags & TW_STEP_ACC_RIGHT && form->other != TW_AT_NONE;
-    struct tw_exec_value value = {.count = n, .final = flow->step->flags & TW_STEP_FINAL};
+    const bool stores = form->to == TW_AT_SLOT && flow->step->flags & TW_STEP_STORE;
+    struct tw_exec_value value;
 
     if (tw_exec_takes(form) && msg_bytes > flow->msg.bytes - flow->taken) {
         return bad_message(flow, flow->taken + msg_bytes);
@@ -136,9 +137,9 @@ static enum twill_status move_cell(struct flow *flow, uint32_t i, size_t n)
     value.left = place_of(flow, swap ? form->other : form->local, i);
     value.right = place_of(flow, swap ? form->local : form->other, i);
     value.to[0] = place_of(flow, form->to, i);
-    if (form->to == TW_AT_SLOT && flow->dst != NULL && flow->step->flags & TW_STEP_STORE) {
-        value.to[1] = place_of(flow, TW_AT_DST, i);
-    }
+    value.to[1] = place_of(flow, stores ? TW_AT_DST : TW_AT_NONE, i);
+    value.count = n;
+    value.final = flow->step->flags & TW_STEP_FINAL;
     tw_exec_value_put(math, &value);
     flow->taken += tw_exec_takes(form) ? msg_bytes : 0;
     flow->filled +=
@@ -249,14 +250,22 @@ static enum twill_status data_step(struct tw_exec *exec, struct tw_exec_lane *la
 {
     const struct tw_plan_step *step = &lane->steps[lane->step];
     const struct tw_exec_form *form = &tw_exec_forms[step->op];
-    struct flow flow = {.exec = exec, .step = step, .form = form};
     enum twill_status status = TWILL_OK;
+    struct flow flow; /* field by field: zeroing it whole would cost as much as a small step */
     void *slot = NULL;
 
+    flow.exec = exec;
+    flow.step = step;
+    flow.form = form;
     flow.src = tw_exec_src(step);
     flow.dst = tw_exec_dst(step);
     flow.local_first = lane->slice * exec->shape.slice_elems;
     flow.first = lane->loop * exec->shape.slices * exec->shape.slice_elems + flow.local_first;
+    flow.msg.data = NULL;
+    flow.msg.bytes = 0;
+    flow.taken = flow.filled = 0;
+    flow.msg_wide = flow.slot_wide = false;
+    flow.slot = flow.peer_scratch = NULL;
     if (tw_exec_takes(form)) {
         status = take(exec, lane, &flow);
     }

@@ -149,6 +149,7 @@ enum twill_status tw_plan_check(const struct tw_plan *plan, const struct tw_chec
     ck.report->steps_run = ck.steps_run;
     tw_exprs_fini(&ck.exprs);
     free(ck.reads);
+    free(ck.seen);
     tw_check_arena_fini(&ck.arena);
     return ck.status;
 }

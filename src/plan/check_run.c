@@ -41,8 +41,7 @@ static bool word_reached(const struct tw_check *ck, const struct tw_check_lane *
                          const struct tw_check_op *op)
 {
     const struct tw_check_word *word = &ck->words[op->word * ck->slices + lane->slice];
-    return word->count > 0 &&
-           word->raises[word->count - 1].value >= tw_check_sig_value(ck, lane, op);
+    return word->value >= tw_check_sig_value(ck, lane, op);
 }
 
 /* Whether the slice can start; else the lane is noted where it will be woken. */
@@ -235,8 +234,6 @@ static void run_reset(struct tw_check *ck)
         fifo->pushed = fifo->popped = fifo->prog = 0;
         fifo->reader = fifo->writer = TW_CHECK_NONE;
     }
-    for (uint32_t w = 0; w < ck->nwords * ck->slices; w++)
-        ck->words[w].count = 0;
     for (uint32_t l = 0; l < ck->nlanes; l++) {
         struct tw_check_lane *lane = &ck->lanes[l];
         lane->queued = lane->waits_dep = lane->waits_word = false;
