@@ -77,6 +77,13 @@ enum twill_status(tw_fail_errno)(enum twill_status status, int error, const char
     return publish(status, text);
 }
 
+enum twill_status tw_fail_again(enum twill_status status, const char *text)
+{
+    if (text != newest_text)
+        (void)snprintf(newest_text, sizeof(newest_text), "%s", text);
+    return status;
+}
+
 const char *tw_fail_text(void) { return newest_text; }
 
 static struct kept_error *kept_find(const void *key)

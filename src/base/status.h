@@ -33,6 +33,10 @@ enum twill_status tw_fail_errno(enum twill_status status, int error, const char 
     ((void)tw_fail_errno(status, error, __VA_ARGS__), (status))
 #endif
 
+/** A failure that was said and logged elsewhere (another thread, a communicator's own) becomes this
+ * thread's newest. @return status */
+enum twill_status tw_fail_again(enum twill_status status, const char *text);
+
 /** The sentence of this thread's newest tw_fail; "" before any. */
 const char *tw_fail_text(void);
 
