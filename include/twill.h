@@ -554,7 +554,7 @@ TWILL_API enum twill_status twill_group_end(void);
  * place and others not.
  *
  * Moving data (broadcast, all_gather, all_to_all, send, receive) serves every type; reductions
- * serve float32, float64, int32, uint8 and bfloat16 with sum, max, min and avg to begin with.
+ * serve float32, float64, int32, uint8 and bfloat16 with every op to begin with.
  */
 
 /* Options of the extended calls to come, which take a pointer to one; NULL is legal everywhere. */

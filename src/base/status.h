@@ -25,6 +25,10 @@ enum twill_status tw_fail(enum twill_status status, const char *format, ...)
 enum twill_status tw_fail_errno(enum twill_status status, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/** A failure that was said and logged elsewhere (another thread, a communicator's own) becomes this
+ * thread's newest. @return status */
+enum twill_status tw_fail_again(enum twill_status status, const char *text);
+
 /** The sentence of this thread's newest tw_fail; "" before any. */
 const char *tw_fail_text(void);
 

@@ -70,6 +70,9 @@ void *tw_chan_scratch(struct tw_chan *chan);
 void *tw_chan_peer_scratch(const struct tw_chan *chan, int peer); /* NULL when not addressable */
 uint64_t *tw_chan_signals(struct tw_chan *chan);
 uint64_t *tw_chan_peer_signals(const struct tw_chan *chan, int peer);
+/* Bytes of scratch and number of signal words, the same on all ranks: users stay inside. */
+size_t tw_chan_scratch_bytes(const struct tw_chan *chan);
+uint32_t tw_chan_signal_count(const struct tw_chan *chan);
 
 /* FIFO ends by peer index; see tw_fifo_ops for the contract of each. */
 enum twill_status tw_chan_layout_send(struct tw_chan *chan, int peer, uint32_t subs,

@@ -40,6 +40,12 @@ uint64_t *tw_chan_peer_signals(const struct tw_chan *chan, int peer)
     return chan->peers[peer].area[AREA_SIGNALS];
 }
 
+size_t tw_chan_scratch_bytes(const struct tw_chan *chan) { return chan->area_bytes[AREA_SCRATCH]; }
+uint32_t tw_chan_signal_count(const struct tw_chan *chan)
+{
+    return (uint32_t)(chan->area_bytes[AREA_SIGNALS] / sizeof(uint64_t));
+}
+
 enum twill_status tw_chan_layout_send(struct tw_chan *chan, int peer, uint32_t subs, uint32_t depth)
 {
     return tw_slots_layout(&chan->peers[peer].send->slots, subs, depth);

@@ -253,7 +253,10 @@ void tw_comm_free(struct twill_comm *comm)
     tw_ctl_mute(comm);
     if (comm->ops != NULL)
         tw_ops_destroy(comm);
-    tw_record_life(comm, TW_LIFE_DESTROYED);
+    /* Of a failure the peers are told by the control links; they are to say that, not what follows
+     * from it. */
+    if (tw_comm_status(comm) == TWILL_OK)
+        tw_record_life(comm, TW_LIFE_DESTROYED);
     tw_ctl_destroy(comm);
     tw_record_destroy(comm);
     tw_chan_destroy(comm->chan);

@@ -23,7 +23,8 @@ struct tw_proc {
     const struct tw_params *params;
     struct tw_nets nets;
     enum tw_isa isa;
-    int cpus; /* allowed */
+    int cpus;                     /* allowed */
+    struct tw_progress *progress; /* owned; runs what streams were given (progress.c) */
 };
 /** Opened at the first reference: parameters frozen, nets opened, control thread started. ERR_USAGE
  * after fork. */
@@ -77,7 +78,10 @@ struct twill_comm {
     uint64_t id_hash; /* identifies the communicator among all: part of every record's hash */
     pthread_t init_thread;
     bool init_thread_on;
-    uintptr_t user; /* atomic: thread inside a call, 0 none: detects two at once */
+    uintptr_t user;         /* atomic: thread inside a call, 0 none: detects two at once */
+    struct twill_reg *regs; /* owned: registrations (src/api/mem.c) */
+    /* destroyed by its user, waits for other ranks of this process (retire.c) */
+    struct twill_comm *parked_next;
 };
 
 /** Handle in state INIT; nothing is connected yet. Checks nothing but memory. */
@@ -90,7 +94,8 @@ enum twill_status tw_comm_prepare(const struct tw_comm_args *args, struct twill_
  */
 enum twill_status tw_comm_connect(struct twill_comm *const *comms, int count, bool wait);
 
-/** Flush operations, then meet all ranks over the control links. Blocking to the deadline. */
+/** Flush operations, then meet all ranks over the control links. Blocking to the deadline, or
+ * INPROGRESS where args.blocking is 0: it goes on in a thread. */
 enum twill_status tw_comm_finalize(struct twill_comm *comm);
 /** Free everything. Not legal while a thread is inside. Never waits for a peer. */
 void tw_comm_free(struct twill_comm *comm);
@@ -110,6 +115,11 @@ static inline enum twill_status tw_comm_status(const struct twill_comm *comm)
 {
     return (enum twill_status)__atomic_load_n(&comm->status, __ATOMIC_ACQUIRE);
 }
+
+/** The user is done with comm (claimed, healthy or not): finalize if that is due, and free. Where
+ * the process holds several ranks of it, the last one does that for all; the others return at once.
+ * @return finalize's error; comm is gone in any case (retire.c) */
+enum twill_status tw_comm_retire(struct twill_comm *comm);
 
 /* ---- unique ids and init from the environment (id.c, env.c) ------------------------------------
  */
@@ -174,6 +184,13 @@ enum twill_status tw_record_mismatch(struct twill_comm *comm, const struct tw_ca
 
 struct tw_stream; /* what a host twill_stream_t points to */
 
+/* The thread that runs queued calls: one for the process, made and destroyed with tw_proc. */
+struct tw_progress;
+/** No thread yet: it starts with the first queued call. */
+enum twill_status tw_progress_create(struct tw_progress **progress);
+/** Nothing is queued any more. Ends and joins the thread; NULL: nothing. */
+void tw_progress_destroy(struct tw_progress *progress);
+
 struct tw_call {
     struct tw_call_info info;
     const void *in;
@@ -184,7 +201,8 @@ struct tw_call {
 
 enum twill_status tw_ops_create(struct twill_comm *comm); /* sets comm->ops; chan exists */
 void tw_ops_destroy(struct twill_comm *comm);
-/** Run or enqueue a checked call: inside a group it is copied; with a stream it returns at once. */
+/** Run or enqueue a checked call: inside a group it is copied; with a stream it returns at once.
+ * On errors the communicator's last error of this thread is set. */
 enum twill_status tw_ops_call(const struct tw_call *call);
 /** Wait until nothing of this communicator is queued or running, or it failed. */
 enum twill_status tw_ops_drain(struct twill_comm *comm);
@@ -198,10 +216,24 @@ enum twill_status
 tw_stream_synchronize(struct tw_stream *stream); /* first error of its operations since last time */
 enum twill_status tw_stream_query(struct tw_stream *stream);
 
+/** One thread at a time: claim comm for the calling one. ERR_BUSY (tw_fail called) when another
+ * thread is inside. */
+enum twill_status tw_ops_claim(struct twill_comm *comm, const char *call);
+void tw_ops_unclaim(struct twill_comm *comm);
+
+/** A handle that is a living stream, as far as can be told. */
+bool tw_stream_alive(const struct tw_stream *stream);
+
 bool tw_group_active(void);
 enum twill_status tw_group_start(void);
 enum twill_status tw_group_end(void);
-/** Inside a group: connect this prepared communicator at group end and fill *out then. */
-enum twill_status tw_group_add_init(struct twill_comm *comm, struct twill_comm **out);
+/** Inside a group: connect these prepared communicators at group end and fill outs[] then. On
+ * ERR_NOMEM they stay the caller's. */
+enum twill_status tw_group_add_inits(struct twill_comm *const *comms, int count,
+                                     struct twill_comm **outs);
+/** Inside a group: finalize comm at group end, together with the group's others. */
+enum twill_status tw_group_add_finalize(struct twill_comm *comm);
+/** The calling thread's open group has calls on the stream. */
+bool tw_group_uses_stream(const struct tw_stream *stream);
 
 #endif

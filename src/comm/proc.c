@@ -96,14 +96,19 @@ static enum twill_status state_open(struct tw_proc_state *state)
         status = tw_loop_create(&state->loop);
     if (status != TWILL_OK)
         return status;
-    status = nets_open(state);
-    if (status != TWILL_OK)
+    status = tw_progress_create(&state->proc.progress);
+    if (status == TWILL_OK)
+        status = nets_open(state);
+    if (status != TWILL_OK) {
+        tw_progress_destroy(state->proc.progress);
         tw_loop_destroy(state->loop);
+    }
     return status;
 }
 
 static void state_close(struct tw_proc_state *state)
 {
+    tw_progress_destroy(state->proc.progress);
     tw_meetings_close(state);
     /* the nets' threads may call tw_ctl_peer_lost until the nets are closed */
     nets_close(&state->proc.nets);

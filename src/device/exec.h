@@ -53,7 +53,8 @@ struct tw_exec_wait {
 
 /**
  * @param chan          borrowed; its FIFOs belong to this exec while a call runs
- * @param scratch_bytes bound on local scratch (allocated here, once)
+ * @param scratch_bytes bound on a call's scratch (local scratch is allocated here, once); the same
+ * on all ranks, and not above the chan's where plans use scratch that peers address
  * @param signal_base   shared by all execs of a chan that use signals: the value all ranks have
  * reached; NULL: none
  */
@@ -69,7 +70,8 @@ void tw_exec_destroy(struct tw_exec *exec);
 enum twill_status tw_exec_start(struct tw_exec *exec, const struct tw_exec_call *call);
 
 /**
- * Run what can run. @param advanced out (NULL allowed): something moved
+ * Run what can run, for a bounded time: it may return while lanes could still go on, with
+ * *advanced set. @param advanced out (NULL allowed): something moved
  * @return TWILL_OK the call is done on this rank; INPROGRESS; ERR_MISMATCH a message with another
  * header arrived (tw_exec_wait names the peer; *found_header of tw_exec_mismatch); ERR_PEER a
  * broken message

@@ -23,6 +23,9 @@ static enum twill_status header_validate(const struct tw_plan *plan)
     if (plan->parity < 1 || plan->parity > TW_PLAN_PARITY_MAX)
         return tw_fail(TWILL_ERR_INVALID, "plan %s: parity %u, not 1 to %d", plan->name,
                        plan->parity, TW_PLAN_PARITY_MAX);
+    if (plan->depth > TW_PLAN_DEPTH_MAX)
+        return tw_fail(TWILL_ERR_INVALID, "plan %s: fifos of depth %u, at most %d", plan->name,
+                       plan->depth, TW_PLAN_DEPTH_MAX);
     if (plan->nfifos > TW_PLAN_FIFOS_MAX)
         return tw_fail(TWILL_ERR_INVALID, "plan %s: %u fifos of a pair, at most %d", plan->name,
                        plan->nfifos, TW_PLAN_FIFOS_MAX);
@@ -125,7 +128,8 @@ static enum twill_status fifos_validate(const struct tw_plan *plan)
     return status;
 }
 
-static enum twill_status rank_validate(const struct tw_plan *plan, int rank, uint32_t *per)
+static enum twill_status rank_validate(const struct tw_plan *plan, int rank,
+                                       struct tw_user_cut *cut)
 {
     const struct tw_plan_rank *program = &plan->ranks[rank];
     if (plan->only_rank >= 0 && rank != plan->only_rank && program->nlanes > 0)
@@ -139,7 +143,7 @@ static enum twill_status rank_validate(const struct tw_plan *plan, int rank, uin
             return tw_fail(TWILL_ERR_INVALID, "plan %s: rank %d lane %u has %u steps, at most %u",
                            plan->name, rank, l, program->lanes[l].nsteps, TW_PLAN_STEPS_MAX);
         for (uint32_t i = 0; i < program->lanes[l].nsteps; i++) {
-            enum twill_status status = tw_step_validate(plan, rank, l, i, per);
+            enum twill_status status = tw_step_validate(plan, rank, l, i, cut);
             if (tw_failed(status))
                 return status;
         }
@@ -152,8 +156,8 @@ enum twill_status tw_plan_validate(const struct tw_plan *plan)
     enum twill_status status = header_validate(plan);
     if (!tw_failed(status))
         status = parts_validate(plan);
-    uint32_t per = 0;
+    struct tw_user_cut cut = {0};
     for (int r = 0; !tw_failed(status) && r < plan->nranks; r++)
-        status = rank_validate(plan, r, &per);
+        status = rank_validate(plan, r, &cut);
     return tw_failed(status) ? status : fifos_validate(plan);
 }

@@ -57,9 +57,15 @@ static inline bool tw_cells_fit(struct tw_cell_fit a, struct tw_cell_fit b)
  * the collective states none, as for p2p; then *any is set). */
 uint32_t tw_buf_groups(const struct tw_plan *plan, int rank, enum tw_plan_buf buf, bool *any);
 
-/** The step-by-step half of tw_plan_validate. *per: 0, or the `per` of IN and OUT seen so far. */
+/* How the steps so far cut IN and OUT: alike in the whole plan. */
+struct tw_user_cut {
+    uint32_t per; /* 0: not seen yet */
+    bool equal;   /* groups of equal counts; else pairs */
+};
+
+/** The step-by-step half of tw_plan_validate. */
 enum twill_status tw_step_validate(const struct tw_plan *plan, int rank, uint32_t lane,
-                                   uint32_t step, uint32_t *per);
+                                   uint32_t step, struct tw_user_cut *cut);
 
 /** tw_fail with the place of a step before the sentence. */
 enum twill_status tw_step_fail(const struct tw_plan *plan, int rank, uint32_t lane, uint32_t step,

@@ -125,7 +125,7 @@ static bool part_kind_fits(const struct tw_plan *plan, enum tw_plan_buf buf, uin
 
 /* IN and OUT of `owner` are cut as the collective's contract says. */
 static enum twill_status user_span_validate(const struct place *p, const struct tw_plan_span *span,
-                                            int owner, uint32_t *per)
+                                            int owner, struct tw_user_cut *cut)
 {
     const struct tw_plan_part *part = &p->plan->parts[span->part];
     const char *buf = tw_buf_name((enum tw_plan_buf)span->buf);
@@ -140,12 +140,14 @@ static enum twill_status user_span_validate(const struct place *p, const struct 
         return PLACE_FAIL(p,
                           "partition %u (kind %u, %u groups) does not cut %s, which has %u groups",
                           span->part, part->kind, part->groups, buf, groups);
-    if (*per == 0)
-        *per = part->per;
-    if (*per != part->per)
-        return PLACE_FAIL(p,
-                          "partition %u cuts groups of %s into %u cells, an earlier step into %u",
-                          span->part, buf, part->per, *per);
+    bool equal = part->kind == TW_PART_EQUAL;
+    if (cut->per == 0)
+        *cut = (struct tw_user_cut){part->per, equal};
+    if (cut->per != part->per || cut->equal != equal)
+        return PLACE_FAIL(
+            p, "partition %u cuts groups of %s into %u %s cells, an earlier step into %u %s",
+            span->part, buf, part->per, equal ? "equal" : "paired", cut->per,
+            cut->equal ? "equal" : "paired");
     return TWILL_OK;
 }
 
@@ -161,7 +163,7 @@ static uint64_t span_limit(const struct tw_plan *plan, const struct tw_plan_span
 
 /* name: "src" or "dst"; owner: the rank whose memory it is. */
 static enum twill_status span_validate(const struct place *p, const char *name, int owner,
-                                       uint32_t *per)
+                                       struct tw_user_cut *cut)
 {
     const struct tw_plan_span *span = name[0] == 's' ? &p->step->src : &p->step->dst;
     if (span->buf >= TW_BUF_COUNT || span->part >= p->plan->nparts || span->index != 0)
@@ -180,7 +182,7 @@ static enum twill_status span_validate(const struct place *p, const char *name, 
                           name, span->first, span->nblocks, span->block, span->stride,
                           tw_buf_name((enum tw_plan_buf)span->buf), (unsigned long long)limit);
     if (span->buf == TW_BUF_IN || span->buf == TW_BUF_OUT)
-        return user_span_validate(p, span, owner, per);
+        return user_span_validate(p, span, owner, cut);
     return TWILL_OK;
 }
 
@@ -236,7 +238,8 @@ static enum twill_status message_validate(const struct place *p, uint32_t traits
                       tw_plan_widest(p->plan));
 }
 
-static enum twill_status spans_validate(const struct place *p, uint32_t traits, uint32_t *per)
+static enum twill_status spans_validate(const struct place *p, uint32_t traits,
+                                        struct tw_user_cut *cut)
 {
     const struct tw_plan_step *step = p->step;
     int src_rank = traits & TW_TRAIT_SRC_PEER ? step->from : p->rank;
@@ -249,9 +252,9 @@ static enum twill_status spans_validate(const struct place *p, uint32_t traits, 
     if (dst_needed && step->dst.block == 0)
         return PLACE_FAIL(p, "dst is empty");
     if ((traits & (TW_TRAIT_SRC | TW_TRAIT_SRC_MAYBE)) && step->src.block)
-        status = span_validate(p, "src", src_rank, per);
+        status = span_validate(p, "src", src_rank, cut);
     if (!tw_failed(status) && step->dst.block && (dst_needed || (traits & TW_TRAIT_DST_MAYBE)))
-        status = span_validate(p, "dst", dst_rank, per);
+        status = span_validate(p, "dst", dst_rank, cut);
     if (!tw_failed(status) && tw_step_stores(step) && step->dst.buf == TW_BUF_IN)
         status = PLACE_FAIL(p, "writes to in");
     if (!tw_failed(status) && (traits & TW_TRAIT_SRC) && tw_step_stores(step))
@@ -325,7 +328,7 @@ static enum twill_status dep_validate(const struct place *p)
 }
 
 enum twill_status tw_step_validate(const struct tw_plan *plan, int rank, uint32_t lane,
-                                   uint32_t step, uint32_t *per)
+                                   uint32_t step, struct tw_user_cut *cut)
 {
     struct place p = {plan, &plan->ranks[rank].lanes[lane].steps[step], rank, lane, step};
     if (p.step->op >= TW_OP_COUNT)
@@ -340,6 +343,6 @@ enum twill_status tw_step_validate(const struct tw_plan *plan, int rank, uint32_
     if (!tw_failed(status))
         status = peers_validate(&p, rule->traits);
     if (!tw_failed(status))
-        status = spans_validate(&p, rule->traits, per);
+        status = spans_validate(&p, rule->traits, cut);
     return tw_failed(status) ? status : caps_validate(&p, rule->traits);
 }

@@ -8,4 +8,4 @@ libtwill_core_la_SOURCES += \
 	src/transport/hostmem.c src/transport/hostmem.h \
 	src/transport/self.c \
 	src/transport/shm.c src/transport/shm.h src/transport/shm_table.c \
-	src/transport/shm_hello.c src/transport/shm_service.c
+	src/transport/shm_wire.h src/transport/shm_hello.c src/transport/shm_service.c

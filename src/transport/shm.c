@@ -77,7 +77,8 @@ static void shm_unlisten(struct tw_listener *listener)
             break;
         }
     }
-    close(listener->fd); /* leaves epoll too */
+    tw_shm_unwatch_locked(net, listener->fd);
+    close(listener->fd);
     pthread_mutex_unlock(&net->lock);
     free(listener);
 }

@@ -88,5 +88,7 @@ enum twill_status tw_shm_service_start(struct tw_net *net);
 void tw_shm_service_stop(struct tw_net *net);
 /** Give ep an id and look out for its peer's end. */
 bool tw_shm_watch_locked(struct tw_ep *ep);
+/** Before fd is closed: closing alone does not end the watch when a forked child has fd as well. */
+void tw_shm_unwatch_locked(struct tw_net *net, int fd);
 
 #endif

@@ -17,64 +17,24 @@
 #include "transport/cma.h"
 #include "transport/rma.h"
 #include "transport/shm.h"
+#include "transport/shm_wire.h"
 
-#define WIRE_MAGIC 0x74777368u
-#define WIRE_VERSION 1
-#define PROOF_CONTEXT "twill shm transport"
 #define FETCH_NS (10 * TW_NS_S)
 
-enum wire_kind { WIRE_HELLO = 1, WIRE_FETCH = 2 };
-
-struct wire_head {
-    uint32_t magic;
-    uint16_t version;
-    uint16_t kind;
-};
-
-/* Both sides send it, then the descriptor of their staging. The accepting side goes second and
- * says whether it could read the other's pattern; the connecting side ends with a wire_agreed. */
-struct wire_hello {
-    struct wire_head head;
-    struct tw_proc_id from, to;
-    uint64_t staging_bytes;
-    uint64_t pattern_address;
-    uint8_t pattern[TW_SHM_PATTERN_BYTES];
-    uint8_t service_key[TW_KEY_BYTES];
-    char service_name[TW_SOCK_NAME_BYTES];
-    uint8_t cma; /* first: may you; second: may you, and I could */
-    uint8_t unused[7];
-};
-
-struct wire_agreed {
-    struct wire_head head;
-    uint8_t cma;
-    uint8_t unused[7];
-};
-
-struct wire_fetch {
-    struct wire_head head;
-    uint64_t token[2];
-};
-
-struct wire_fetched {
-    struct wire_head head;
-    uint64_t found; /* 1: a descriptor follows */
-};
-
-static struct wire_head head_of(enum wire_kind kind)
+static struct tw_shm_wire_head head_of(enum tw_shm_wire_kind kind)
 {
-    return (struct wire_head){WIRE_MAGIC, WIRE_VERSION, (uint16_t)kind};
+    return (struct tw_shm_wire_head){TW_SHM_WIRE_MAGIC, TW_SHM_WIRE_VERSION, (uint16_t)kind};
 }
 
-static enum twill_status head_check(const struct wire_head *head, uint32_t bytes,
-                                    enum wire_kind kind, size_t expected)
+static enum twill_status head_check(const struct tw_shm_wire_head *head, uint32_t bytes,
+                                    enum tw_shm_wire_kind kind, size_t expected)
 {
-    if (bytes < sizeof(*head) || head->magic != WIRE_MAGIC) {
+    if (bytes < sizeof(*head) || head->magic != TW_SHM_WIRE_MAGIC) {
         return tw_fail(TWILL_ERR_PEER, "connection: %u bytes that are no message of twill", bytes);
     }
-    if (head->version != WIRE_VERSION) {
+    if (head->version != TW_SHM_WIRE_VERSION) {
         return tw_fail(TWILL_ERR_VERSION, "peer speaks version %u of the shm transport, not %d",
-                       head->version, WIRE_VERSION);
+                       head->version, TW_SHM_WIRE_VERSION);
     }
     if (head->kind != kind || bytes != expected) {
         return tw_fail(TWILL_ERR_PEER,
@@ -87,7 +47,7 @@ static enum twill_status head_check(const struct wire_head *head, uint32_t bytes
 /* ---- endpoints ------------------------------------------------------------------------------ */
 
 /* Maps the peer's segment and fills an ep; takes segment over, not fd. */
-static enum twill_status ep_make(struct tw_net *net, const struct wire_hello *hello, int fd,
+static enum twill_status ep_make(struct tw_net *net, const struct tw_shm_wire_hello *hello, int fd,
                                  int segment, struct tw_ep **out)
 {
     struct tw_ep *ep = tw_alloc(sizeof(*ep));
@@ -132,10 +92,10 @@ err_free:
 }
 
 static void hello_fill(const struct tw_net *net, const struct tw_proc_id *to,
-                       struct wire_hello *hello)
+                       struct tw_shm_wire_hello *hello)
 {
     memset(hello, 0, sizeof(*hello));
-    hello->head = head_of(WIRE_HELLO);
+    hello->head = head_of(TW_SHM_WIRE_HELLO);
     hello->from = net->config.self;
     hello->to = *to;
     hello->staging_bytes = net->staging.bytes;
@@ -146,20 +106,21 @@ static void hello_fill(const struct tw_net *net, const struct tw_proc_id *to,
     hello->cma = net->config.allow_cma;
 }
 
-static bool cma_readable(const struct tw_net *net, const struct wire_hello *hello, int pid)
+static bool cma_readable(const struct tw_net *net, const struct tw_shm_wire_hello *hello, int pid)
 {
     return net->config.allow_cma && hello->cma == 1 &&
            tw_cma_probe(pid, hello->pattern_address, hello->pattern, sizeof(hello->pattern));
 }
 
-static enum twill_status hello_send(struct tw_net *net, int fd, const struct wire_hello *hello,
+static enum twill_status hello_send(struct tw_net *net, int fd,
+                                    const struct tw_shm_wire_hello *hello,
                                     const struct tw_sock_wait *wait)
 {
     enum twill_status status = tw_sock_send_msg(fd, hello, sizeof(*hello), wait);
     return status == TWILL_OK ? tw_sock_send_fd(fd, net->staging.fd, wait) : status;
 }
 
-static bool addressed(const struct tw_net *net, const struct wire_hello *hello)
+static bool addressed(const struct tw_net *net, const struct tw_shm_wire_hello *hello)
 {
     return memcmp(&hello->to, &net->config.self, sizeof(hello->to)) == 0;
 }
@@ -193,11 +154,11 @@ enum twill_status tw_shm_dial(int *fd, const char *name)
 static enum twill_status reply_recv(struct tw_net *net, int fd, const struct tw_proc_id *peer,
                                     const struct tw_sock_wait *wait, struct tw_ep **ep)
 {
-    struct wire_hello reply;
+    struct tw_shm_wire_hello reply;
     uint32_t bytes;
     enum twill_status status = tw_sock_recv_msg(fd, &reply, sizeof(reply), &bytes, wait);
     if (status == TWILL_OK) {
-        status = head_check(&reply.head, bytes, WIRE_HELLO, sizeof(reply));
+        status = head_check(&reply.head, bytes, TW_SHM_WIRE_HELLO, sizeof(reply));
     }
     if (status == TWILL_OK &&
         (memcmp(&reply.from, peer, sizeof(*peer)) != 0 || !addressed(net, &reply))) {
@@ -220,10 +181,10 @@ enum twill_status tw_shm_greet(struct tw_net *net, int fd, const struct tw_proc_
                                const uint8_t key[TW_KEY_BYTES], const struct tw_sock_wait *wait,
                                struct tw_ep **ep)
 {
-    struct wire_hello hello;
+    struct tw_shm_wire_hello hello;
     struct tw_ep *made = NULL;
     hello_fill(net, peer, &hello);
-    enum twill_status status = tw_sock_prove(fd, key, 0, PROOF_CONTEXT, wait);
+    enum twill_status status = tw_sock_prove(fd, key, 0, TW_SHM_PROOF_CONTEXT, wait);
     if (status == TWILL_OK) {
         status = hello_send(net, fd, &hello, wait);
     }
@@ -231,7 +192,7 @@ enum twill_status tw_shm_greet(struct tw_net *net, int fd, const struct tw_proc_
         status = reply_recv(net, fd, peer, wait, &made);
     }
     if (status == TWILL_OK) {
-        struct wire_agreed agreed = {.head = head_of(WIRE_HELLO), .cma = made->cma};
+        struct tw_shm_wire_agreed agreed = {.head = head_of(TW_SHM_WIRE_HELLO), .cma = made->cma};
         status = tw_sock_send_msg(fd, &agreed, sizeof(agreed), wait);
     }
     if (status == TWILL_OK) {
@@ -246,7 +207,8 @@ enum twill_status tw_shm_greet(struct tw_net *net, int fd, const struct tw_proc_
 
 /* ---- accepting side ------------------------------------------------------------------------- */
 
-static enum twill_status hello_check(const struct tw_net *net, const struct wire_hello *hello)
+static enum twill_status hello_check(const struct tw_net *net,
+                                     const struct tw_shm_wire_hello *hello)
 {
     char text[TW_PROC_TEXT_BYTES];
     if (!addressed(net, hello)) {
@@ -263,12 +225,12 @@ static enum twill_status hello_check(const struct tw_net *net, const struct wire
 }
 
 /* Our half of the hello, then what both agreed on. */
-static enum twill_status hello_answer(struct tw_ep *ep, const struct wire_hello *hello,
+static enum twill_status hello_answer(struct tw_ep *ep, const struct tw_shm_wire_hello *hello,
                                       const struct tw_sock_wait *wait)
 {
     struct tw_net *net = ep->net;
-    struct wire_hello reply;
-    struct wire_agreed agreed;
+    struct tw_shm_wire_hello reply;
+    struct tw_shm_wire_agreed agreed;
     uint32_t bytes;
     hello_fill(net, &hello->from, &reply);
     bool mine = cma_readable(net, hello, ep->pid);
@@ -278,7 +240,7 @@ static enum twill_status hello_answer(struct tw_ep *ep, const struct wire_hello 
         status = tw_sock_recv_msg(ep->shm->fd, &agreed, sizeof(agreed), &bytes, wait);
     }
     if (status == TWILL_OK) {
-        status = head_check(&agreed.head, bytes, WIRE_HELLO, sizeof(agreed));
+        status = head_check(&agreed.head, bytes, TW_SHM_WIRE_HELLO, sizeof(agreed));
     }
     if (status == TWILL_OK) {
         ep->cma = mine && agreed.cma == 1;
@@ -287,7 +249,7 @@ static enum twill_status hello_answer(struct tw_ep *ep, const struct wire_hello 
 }
 
 /* Takes fd over. */
-static enum twill_status welcome(struct tw_net *net, int fd, const struct wire_hello *hello,
+static enum twill_status welcome(struct tw_net *net, int fd, const struct tw_shm_wire_hello *hello,
                                  const struct tw_sock_wait *wait)
 {
     struct tw_ep *ep;
@@ -311,11 +273,12 @@ static enum twill_status welcome(struct tw_net *net, int fd, const struct wire_h
     return tw_shm_ep_install(ep, false);
 }
 
-static enum twill_status fetch_answer(struct tw_net *net, int fd, const struct wire_fetch *fetch,
+static enum twill_status fetch_answer(struct tw_net *net, int fd,
+                                      const struct tw_shm_wire_fetch *fetch,
                                       const struct tw_sock_wait *wait)
 {
     int found = tw_mr_fd(net, fetch->token);
-    struct wire_fetched fetched = {.head = head_of(WIRE_FETCH), .found = found >= 0};
+    struct tw_shm_wire_fetched fetched = {.head = head_of(TW_SHM_WIRE_FETCH), .found = found >= 0};
     enum twill_status status = tw_sock_send_msg(fd, &fetched, sizeof(fetched), wait);
     if (found >= 0) {
         if (status == TWILL_OK) {
@@ -330,23 +293,23 @@ enum twill_status tw_shm_receive(struct tw_net *net, int fd, const uint8_t key[T
                                  const struct tw_sock_wait *wait)
 {
     union {
-        struct wire_head head;
-        struct wire_hello hello;
-        struct wire_fetch fetch;
+        struct tw_shm_wire_head head;
+        struct tw_shm_wire_hello hello;
+        struct tw_shm_wire_fetch fetch;
     } in;
     uint32_t bytes = 0;
     memset(&in, 0, sizeof(in));
-    enum twill_status status = tw_sock_prove(fd, key, 1, PROOF_CONTEXT, wait);
+    enum twill_status status = tw_sock_prove(fd, key, 1, TW_SHM_PROOF_CONTEXT, wait);
     if (status == TWILL_OK) {
         status = tw_sock_recv_msg(fd, &in, sizeof(in), &bytes, wait);
     }
-    if (status == TWILL_OK && in.head.kind == WIRE_FETCH) {
-        status = head_check(&in.head, bytes, WIRE_FETCH, sizeof(in.fetch));
+    if (status == TWILL_OK && in.head.kind == TW_SHM_WIRE_FETCH) {
+        status = head_check(&in.head, bytes, TW_SHM_WIRE_FETCH, sizeof(in.fetch));
         if (status == TWILL_OK) {
             status = fetch_answer(net, fd, &in.fetch, wait);
         }
     } else if (status == TWILL_OK) {
-        status = head_check(&in.head, bytes, WIRE_HELLO, sizeof(in.hello));
+        status = head_check(&in.head, bytes, TW_SHM_WIRE_HELLO, sizeof(in.hello));
         if (status == TWILL_OK) {
             return welcome(net, fd, &in.hello, wait);
         }
@@ -361,10 +324,11 @@ static enum twill_status fetch_ask(int conn, const uint8_t key[TW_KEY_BYTES],
                                    const uint64_t token[2], const struct tw_sock_wait *wait,
                                    int *fd)
 {
-    struct wire_fetch fetch = {.head = head_of(WIRE_FETCH), .token = {token[0], token[1]}};
-    struct wire_fetched fetched;
+    struct tw_shm_wire_fetch fetch = {.head = head_of(TW_SHM_WIRE_FETCH),
+                                      .token = {token[0], token[1]}};
+    struct tw_shm_wire_fetched fetched;
     uint32_t bytes;
-    enum twill_status status = tw_sock_prove(conn, key, 0, PROOF_CONTEXT, wait);
+    enum twill_status status = tw_sock_prove(conn, key, 0, TW_SHM_PROOF_CONTEXT, wait);
     if (status == TWILL_OK) {
         status = tw_sock_send_msg(conn, &fetch, sizeof(fetch), wait);
     }
@@ -372,7 +336,7 @@ static enum twill_status fetch_ask(int conn, const uint8_t key[TW_KEY_BYTES],
         status = tw_sock_recv_msg(conn, &fetched, sizeof(fetched), &bytes, wait);
     }
     if (status == TWILL_OK) {
-        status = head_check(&fetched.head, bytes, WIRE_FETCH, sizeof(fetched));
+        status = head_check(&fetched.head, bytes, TW_SHM_WIRE_FETCH, sizeof(fetched));
     }
     if (status == TWILL_OK && fetched.found != 1) {
         status = tw_fail(TWILL_ERR_PEER, "peer has deregistered the memory that is imported");

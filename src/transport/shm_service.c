@@ -53,6 +53,11 @@ bool tw_shm_watch_locked(struct tw_ep *ep)
            epoll_ctl(shm->epoll_fd, EPOLL_CTL_ADD, ep->shm->pidfd, &event) == 0;
 }
 
+void tw_shm_unwatch_locked(struct tw_net *net, int fd)
+{
+    (void)epoll_ctl(net->shm->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+}
+
 /* Threads of the net take no signals: those are the application's. */
 static int thread_start(pthread_t *thread, void *(*run)(void *), void *context)
 {

@@ -70,14 +70,16 @@ bool tw_shm_ep_lose_locked(struct tw_ep *ep, bool goodbye)
 {
     struct tw_net *net = ep->net;
     unlink_from(&net->shm->live, ep);
-    close(ep->shm->fd); /* leaves epoll too */
+    __atomic_store_n(&ep->lost, 1, __ATOMIC_RELEASE); /* before the peer can see the hang-up */
+    tw_shm_unwatch_locked(net, ep->shm->fd);
+    close(ep->shm->fd);
     ep->shm->fd = -1;
     if (ep->shm->pidfd >= 0) {
+        tw_shm_unwatch_locked(net, ep->shm->pidfd);
         close(ep->shm->pidfd);
         ep->shm->pidfd = -1;
     }
     ep->shm->goodbye = goodbye;
-    __atomic_store_n(&ep->lost, 1, __ATOMIC_RELEASE);
     bool used = __atomic_load_n(&ep->refs, __ATOMIC_ACQUIRE) != 0;
     if (used) {
         ep->shm->next = net->shm->dead;

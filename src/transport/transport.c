@@ -64,12 +64,41 @@ static void staging_destroy(struct tw_net *net)
     }
 }
 
-enum twill_status tw_net_create(const char *name, const struct tw_net_config *config, bool shared,
-                                struct tw_net **net)
+static enum twill_status config_check(const struct tw_net_config *config, bool shared)
 {
+    if (config->staging_of != NULL) {
+        return shared && config->staging_of->staging.fd < 0
+                   ? tw_fail(TWILL_ERR_INVALID, "staging of net %s cannot be shared with peers",
+                             config->staging_of->name)
+                   : TWILL_OK;
+    }
     if (config->staging_bytes < STAGING_LEAST || config->staging_bytes > SIZE_MAX / 4) {
         return tw_fail(TWILL_ERR_INVALID, "staging of %llu bytes: must be at least %d",
                        (unsigned long long)config->staging_bytes, STAGING_LEAST);
+    }
+    return TWILL_OK;
+}
+
+/* Own staging and its pool. */
+static enum twill_status staging_open(struct tw_net *net, bool shared)
+{
+    enum twill_status status = staging_create(net, shared);
+    if (status != TWILL_OK) {
+        return status;
+    }
+    status = tw_pool_create(&net->pool, net->staging.base, net->config.staging_bytes);
+    if (status != TWILL_OK) {
+        staging_destroy(net);
+    }
+    return status;
+}
+
+enum twill_status tw_net_create(const char *name, const struct tw_net_config *config, bool shared,
+                                struct tw_net **net)
+{
+    enum twill_status status = config_check(config, shared);
+    if (status != TWILL_OK) {
+        return status;
     }
     struct tw_net *made = tw_alloc(sizeof(*made));
     if (made == NULL) {
@@ -78,30 +107,28 @@ enum twill_status tw_net_create(const char *name, const struct tw_net_config *co
     made->name = name;
     made->config = *config;
     made->staging.fd = -1;
+    if (config->staging_of != NULL) {
+        made->config.staging_bytes = config->staging_of->config.staging_bytes;
+        made->staging = config->staging_of->staging;
+        made->pool = config->staging_of->pool;
+    } else {
+        status = staging_open(made, shared);
+    }
+    if (status != TWILL_OK) {
+        free(made);
+        return status;
+    }
     pthread_mutex_init(&made->lock, NULL);
-    enum twill_status status = staging_create(made, shared);
-    if (status != TWILL_OK) {
-        goto err_free;
-    }
-    status = tw_pool_create(&made->pool, made->staging.base, config->staging_bytes);
-    if (status != TWILL_OK) {
-        goto err_staging;
-    }
     *net = made;
     return TWILL_OK;
-
-err_staging:
-    staging_destroy(made);
-err_free:
-    pthread_mutex_destroy(&made->lock);
-    free(made);
-    return status;
 }
 
 void tw_net_destroy(struct tw_net *net)
 {
-    tw_pool_destroy(net->pool);
-    staging_destroy(net);
+    if (net->config.staging_of == NULL) {
+        tw_pool_destroy(net->pool);
+        staging_destroy(net);
+    }
     pthread_mutex_destroy(&net->lock);
     free(net);
 }

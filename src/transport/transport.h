@@ -43,6 +43,9 @@ struct tw_proc_id {
 struct tw_net_config {
     struct tw_proc_id self;
     uint64_t staging_bytes; /* bound on all staging memory of this net */
+    /* NULL: staging of its own. Else the staging of that net, which closes after this one: several
+     * nets of a process then keep to one bound; staging_bytes is not looked at. Borrowed. */
+    struct tw_net *staging_of;
     bool allow_cma;
     /* called from the net's service thread when an ep's peer process is gone; must not block. NULL:
      * none */

@@ -7,8 +7,11 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <fcntl.h>
 
 #include <cstring>
 #include <functional>
@@ -100,6 +103,7 @@ inline void run_threads(const std::vector<std::function<void()>> &sides)
 inline void run_processes(const std::vector<std::function<void()>> &sides)
 {
     std::vector<pid_t> pids;
+    (void)prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); /* where Yama asks for it: CMA both ways */
     for (size_t i = 1; i < sides.size(); i++)
         pids.push_back(fork_side(sides[i]));
     sides[0]();

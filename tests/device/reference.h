@@ -125,6 +125,10 @@ template <class T> T divide(T a, int n)
     return static_cast<T>(static_cast<__int128>(a) / n); // C++ truncates toward zero
 }
 
+// A small whole number, exact in every type (unsigned types wrap).
+template <class T> void assign(int value, T *out) { *out = static_cast<T>(value); }
+inline void assign(int value, bf16 *out) { narrow(static_cast<double>(value), out); }
+
 // Calls fn(T{}) with the C++ type of a twill type; false for one that has none here.
 template <class F> bool with_type(twill_type_t type, F fn)
 {

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: the parts of twill-perf and what they promise each other; twill by its public header.
+ * Never knows: the library's inside: nothing of it is linked or included but twill.h. */
+#ifndef TW_PERF_PERF_H
+#define TW_PERF_PERF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "twill.h"
+
+#define PERF_EXIT_WRONG 1
+#define PERF_EXIT_USAGE 2
+#define PERF_EXIT_FAILED 3
+
+/* ---- the command line (options.c) ---------------------------------------------------------- */
+
+enum perf_op {
+    PERF_ALL_REDUCE,
+    PERF_REDUCE,
+    PERF_BROADCAST,
+    PERF_REDUCE_SCATTER,
+    PERF_ALL_GATHER,
+    PERF_ALL_TO_ALL,
+    PERF_BARRIER,
+    PERF_SEND_RECV,
+    PERF_OP_COUNT
+};
+
+#define PERF_TYPE_COUNT 12
+#define PERF_REDOP_COUNT 5
+#define PERF_MAX_SIZES 10000
+#define PERF_MAX_THREADS 1024
+#define PERF_ROOT_ALL (-1)
+
+struct perf_options {
+    enum perf_op ops[PERF_OP_COUNT];
+    int op_count;
+    size_t min_bytes, max_bytes, step_bytes; /* step_bytes 0: step_factor is used */
+    int step_factor;
+    int iterations, warmup, checks;
+    twill_type_t types[PERF_TYPE_COUNT];
+    int type_count;
+    twill_redop_t redops[PERF_REDOP_COUNT];
+    int redop_count;
+    bool all_types, all_redops; /* asked for by "all": those that are not served are passed over */
+    int root;                   /* PERF_ROOT_ALL: every rank in turn */
+    int threads;
+    int registered; /* 0 plain memory, 1 memory of twill_mem_alloc, registered */
+    uint64_t seed;
+    size_t inject; /* elements to spoil before the first check of each row: for tests */
+    const char *json, *csv, *plot; /* borrowed from argv; NULL: none */
+};
+
+/** @return -1 to go on; otherwise the status to exit with (everything has been said). */
+int perf_options_parse(struct perf_options *options, int argc, char **argv);
+/** The next size of the sweep, or 0 after the last (the first: from = 0). */
+size_t perf_options_next_size(const struct perf_options *options, size_t from);
+const char *perf_type_name(twill_type_t type);
+const char *perf_redop_name(twill_redop_t redop);
+size_t perf_type_bytes(twill_type_t type);
+
+/* ---- values (values.c): what a rank's input holds, without keeping it --------------------------
+ */
+
+enum perf_kind {
+    PERF_RAW,    /* any bits: data that is only moved, and integers */
+    PERF_SMALL,  /* floats: integers so small that their sum over the ranks is exact */
+    PERF_POWER,  /* floats: +-1/2, +-1, +-2, whose product is exact */
+    PERF_FINITE, /* floats: any bits that are a finite number */
+};
+
+struct perf_values {
+    twill_type_t type;
+    enum perf_kind kind;
+    int limit; /* PERF_SMALL: largest magnitude; PERF_POWER: largest exponent */
+    uint64_t seed, iteration;
+};
+
+/** Bits of each type's significand, the hidden one included; 0 for integers. */
+int perf_type_digits(twill_type_t type);
+/** Bits of n elements of a rank's input, from index first. */
+void perf_values_bits(const struct perf_values *values, int rank, size_t first, size_t n,
+                      uint64_t *bits);
+void perf_values_store(const struct perf_values *values, int rank, size_t first, size_t n,
+                       void *data);
+/** Bits of element i as they lie in memory. */
+uint64_t perf_bits_load(twill_type_t type, const void *data, size_t i);
+/** A float's value. */
+double perf_bits_decode(twill_type_t type, uint64_t bits);
+/** An integer's value, sign-extended when the type is signed. */
+uint64_t perf_bits_extend(twill_type_t type, uint64_t bits);
+
+/* ---- one rank -----------------------------------------------------------------------------------
+ */
+
+struct perf_rank {
+    const struct perf_options *options;
+    twill_comm_t comm;
+    int rank, size;
+    int processes;
+    char *send, *recv;           /* owned; max_bytes each, guards around them */
+    void *send_base, *recv_base; /* what is freed */
+    twill_reg_t send_reg, recv_reg;
+    size_t buffer_bytes;
+    char *gather;       /* owned: one record for each rank, and one of its own behind them */
+    double *times;      /* owned: [iterations] */
+    uint64_t iteration; /* of checked calls, counts on through the run: inputs never repeat */
+};
+
+/** Say what a call of twill answered. @return true when it was TWILL_OK */
+bool perf_ok(const struct perf_rank *rank, enum twill_status status, const char *call);
+
+/* ---- operations (ops.c)
+ * --------------------------------------------------------------------------- */
+
+struct perf_case {
+    enum perf_op op;
+    twill_type_t type;
+    twill_redop_t redop;
+    int root;
+    bool in_place;
+    size_t count;      /* as passed to the call */
+    size_t size_bytes; /* as nccl-tests counts them: all ranks' parts */
+    size_t send_count, recv_count;
+};
+
+struct perf_op_info {
+    const char *name;
+    bool reduces, rooted, moves, in_place;
+    double (*bus_factor)(int ranks);
+};
+const struct perf_op_info *perf_op_info(enum perf_op op);
+
+/** Fill count, size_bytes, send_count and recv_count for a size of the sweep. */
+void perf_case_shape(struct perf_case *c, size_t bytes, int ranks);
+const void *perf_case_send(const struct perf_rank *rank, const struct perf_case *c);
+void *perf_case_recv(const struct perf_rank *rank, const struct perf_case *c);
+enum twill_status perf_case_call(const struct perf_rank *rank, const struct perf_case *c);
+
+/* ---- checking (check.c)
+ * ---------------------------------------------------------------------------- */
+
+/** What the check of a case allows, in words. */
+void perf_check_tolerance_text(const struct perf_case *c, int ranks, char *text, size_t bytes);
+/** Fill the inputs of a case and poison its output. */
+void perf_check_prepare(const struct perf_rank *rank, const struct perf_case *c);
+/**
+ * One checked call: fresh inputs, poisoned output, the call, the comparison with a reference of its
+ * own (fp64 for floats, 64-bit integers) of every element, guards and untouched inputs included.
+ *
+ * @param spoil  elements to damage before the comparison
+ * @param wrong  out: what was wrong on this rank
+ * @return false when twill answered with an error (it was said)
+ */
+bool perf_check_call(struct perf_rank *rank, const struct perf_case *c, size_t spoil,
+                     uint64_t *wrong);
+
+/* ---- measuring (measure.c)
+ * -------------------------------------------------------------------------- */
+
+struct perf_row {
+    struct perf_case c;
+    double time_us, min_us, median_us, p99_us, max_us; /* time: mean; all: maximum over the ranks */
+    double algbw_gbs, busbw_gbs;
+    bool checked;
+    uint64_t wrong; /* over all ranks */
+};
+
+enum perf_result { PERF_DONE, PERF_UNSUPPORTED, PERF_FAILED };
+
+/** Warm up, time and check one case. Every rank gets the same row. */
+enum perf_result perf_measure(struct perf_rank *rank, const struct perf_case *c,
+                              struct perf_row *row);
+/** Bytes of perf_rank.gather. */
+size_t perf_gather_bytes(int ranks);
+
+/* ---- the run (sweep.c)
+ * -------------------------------------------------------------------------------- */
+
+struct perf_rows {
+    struct perf_row *rows; /* owned */
+    size_t count, room;
+    uint64_t wrong;
+    double busbw_sum; /* over rows that move data */
+    size_t busbw_rows;
+};
+
+/** All cases in order; rank 0 prints and keeps the rows. @return false on failure */
+bool perf_sweep(struct perf_rank *rank, struct perf_rows *rows);
+
+/* ---- output (report.c, files.c, plot.c)
+ * ----------------------------------------------------------------- */
+
+void perf_report_head(const struct perf_rank *rank);
+void perf_report_columns(const struct perf_case *c);
+/** Said of a type and reduction that is not checked exactly. */
+void perf_report_tolerance(const struct perf_case *c, int ranks);
+/** in: NULL when there is no in-place form */
+void perf_report_row(const struct perf_row *out, const struct perf_row *in);
+void perf_report_tail(const struct perf_rows *rows, bool checked);
+
+/** Before a long run: can the files be written? All return false when not (it was said). */
+bool perf_files_try(const struct perf_options *options);
+bool perf_files_write(const struct perf_rank *rank, const struct perf_rows *rows);
+bool perf_csv_write(const char *path, const struct perf_rows *rows);
+bool perf_plot_write(const char *path, const struct perf_rank *rank, const struct perf_rows *rows);
+
+#endif

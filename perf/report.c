@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: the table that people read, in the manner of nccl-tests. Never knows: how figures arise.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "perf.h"
+
+static void print_version(int version)
+{
+    printf("%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+}
+
+void perf_report_head(const struct perf_rank *rank)
+{
+    const struct perf_options *options = rank->options;
+    int version = 0;
+    twill_version(&version);
+    printf("# twill-perf, library ");
+    print_version(version);
+    printf(": %d rank%s in %d process%s, host memory%s\n", rank->size, rank->size > 1 ? "s" : "",
+           rank->processes, rank->processes > 1 ? "es" : "",
+           options->registered ? ", registered" : "");
+    printf("# %d calls a row after %d of warm-up, %d checked, seed %llu\n", options->iterations,
+           options->warmup, options->checks, (unsigned long long)options->seed);
+    printf("# time: mean of back-to-back calls between barriers, maximum over the ranks\n");
+}
+
+void perf_report_columns(const struct perf_case *c)
+{
+    printf("#\n# %s\n", perf_op_info(c->op)->name);
+    printf("# %53s %41s\n", "out-of-place", "in-place");
+    printf("#%11s %13s %10s %7s %6s", "size", "count", "type", "redop", "root");
+    for (int i = 0; i < 2; i++)
+        printf(" %9s %7s %7s %6s", "time", "algbw", "busbw", "#wrong");
+    printf("\n#%11s %13s %10s %7s %6s", "(B)", "(elements)", "", "", "");
+    for (int i = 0; i < 2; i++)
+        printf(" %9s %7s %7s %6s", "(us)", "(GB/s)", "(GB/s)", "");
+    printf("\n");
+}
+
+void perf_report_tolerance(const struct perf_case *c, int ranks)
+{
+    char tolerance[128];
+    perf_check_tolerance_text(c, ranks, tolerance, sizeof(tolerance));
+    if (strcmp(tolerance, "exact") != 0)
+        printf("# %s of %s is checked to %s\n", perf_redop_name(c->redop), perf_type_name(c->type),
+               tolerance);
+}
+
+/* Four significant digits or so in nine columns. */
+static void print_time(double us)
+{
+    printf(" %9.*f", us < 10 ? 3 : us < 1000 ? 2 : us < 100000 ? 1 : 0, us);
+}
+
+static void print_rate(double gbs) { printf(" %7.*f", gbs < 100 ? 3 : 1, gbs); }
+
+static void print_figures(const struct perf_row *row)
+{
+    if (!row) {
+        printf(" %9s %7s %7s %6s", "N/A", "N/A", "N/A", "N/A");
+        return;
+    }
+    print_time(row->time_us);
+    print_rate(row->algbw_gbs);
+    print_rate(row->busbw_gbs);
+    if (row->checked)
+        printf(" %6llu", (unsigned long long)row->wrong);
+    else
+        printf(" %6s", "N/A");
+}
+
+void perf_report_row(const struct perf_row *out, const struct perf_row *in)
+{
+    const struct perf_case *c = &out->c;
+    const struct perf_op_info *info = perf_op_info(c->op);
+    printf("%12zu %13zu %10s %7s %6d", c->size_bytes, c->count,
+           info->moves ? perf_type_name(c->type) : "none",
+           info->reduces ? perf_redop_name(c->redop) : "none", info->rooted ? c->root : -1);
+    print_figures(out);
+    print_figures(in);
+    printf("\n");
+    fflush(stdout);
+}
+
+void perf_report_tail(const struct perf_rows *rows, bool checked)
+{
+    if (checked)
+        printf("#\n# wrong elements : %llu %s\n", (unsigned long long)rows->wrong,
+               rows->wrong ? "FAILED" : "OK");
+    else
+        printf("#\n# wrong elements : not checked\n");
+    printf("# mean busbw     : %g GB/s\n",
+           rows->busbw_rows ? rows->busbw_sum / (double)rows->busbw_rows : 0);
+    fflush(stdout);
+}

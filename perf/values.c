@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: what inputs hold, and the formats of numbers. Never knows: twill's own arithmetic.
+ *
+ * An input element is a hash of (seed, rank, index, iteration), so any rank can say what any other
+ * one's input is without keeping or sending it. */
+#include "config.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "perf.h"
+
+/* A float format by its widths: sign, exponent, fraction. */
+struct format {
+    int exponent_bits, fraction_bits; /* 0, 0: an integer */
+    bool is_signed;                   /* integers */
+};
+static const struct format formats[PERF_TYPE_COUNT] = {
+    [TWILL_INT8] = {0, 0, true},       [TWILL_UINT8] = {0, 0, false},
+    [TWILL_INT32] = {0, 0, true},      [TWILL_UINT32] = {0, 0, false},
+    [TWILL_INT64] = {0, 0, true},      [TWILL_UINT64] = {0, 0, false},
+    [TWILL_FLOAT16] = {5, 10, true},   [TWILL_FLOAT32] = {8, 23, true},
+    [TWILL_FLOAT64] = {11, 52, true},  [TWILL_BFLOAT16] = {8, 7, true},
+    [TWILL_FLOAT8E4M3] = {4, 3, true}, [TWILL_FLOAT8E5M2] = {5, 2, true},
+};
+
+int perf_type_digits(twill_type_t type)
+{
+    return formats[type].exponent_bits ? formats[type].fraction_bits + 1 : 0;
+}
+
+static uint64_t mix(uint64_t x)
+{
+    x ^= x >> 32;
+    x *= 0xd6e8feb86659fd93u;
+    x ^= x >> 32;
+    x *= 0xd6e8feb86659fd93u;
+    return x ^ x >> 32;
+}
+
+static uint64_t width_mask(twill_type_t type)
+{
+    return UINT64_MAX >> (64 - 8 * perf_type_bytes(type));
+}
+
+/* Bits of a value that the format holds exactly. */
+static uint64_t encode(twill_type_t type, double value)
+{
+    const struct format *format = &formats[type];
+    uint64_t sign = signbit(value) ? 1 : 0;
+    uint64_t bits = 0;
+    if (value != 0) {
+        int exponent;
+        double fraction = frexp(fabs(value), &exponent); /* in [0.5, 1) */
+        int biased = exponent - 1 + (1 << (format->exponent_bits - 1)) - 1;
+        bits = (uint64_t)ldexp(fraction * 2 - 1, format->fraction_bits) |
+               (uint64_t)biased << format->fraction_bits;
+    }
+    return bits | sign << (format->exponent_bits + format->fraction_bits);
+}
+
+static uint64_t encode_fast(twill_type_t type, double value)
+{
+    float single = (float)value;
+    uint32_t word;
+    uint64_t bits;
+    switch (type) {
+    case TWILL_FLOAT32:
+        memcpy(&word, &single, sizeof(word));
+        return word;
+    case TWILL_BFLOAT16: /* exact values have no bits below */
+        memcpy(&word, &single, sizeof(word));
+        return word >> 16;
+    case TWILL_FLOAT64:
+        memcpy(&bits, &value, sizeof(bits));
+        return bits;
+    default:
+        return encode(type, value);
+    }
+}
+
+double perf_bits_decode(twill_type_t type, uint64_t bits)
+{
+    const struct format *format = &formats[type];
+    if (type == TWILL_FLOAT64) {
+        double value;
+        memcpy(&value, &bits, sizeof(value));
+        return value;
+    }
+    if (type == TWILL_FLOAT32 || type == TWILL_BFLOAT16) {
+        uint32_t word = (uint32_t)(type == TWILL_BFLOAT16 ? bits << 16 : bits);
+        float single;
+        memcpy(&single, &word, sizeof(single));
+        return single;
+    }
+    uint64_t fraction = bits & ((1u << format->fraction_bits) - 1);
+    int top = (1 << format->exponent_bits) - 1;
+    int exponent = (int)(bits >> format->fraction_bits) & top;
+    double sign = bits >> (format->exponent_bits + format->fraction_bits) & 1 ? -1 : 1;
+    int bias = (1 << (format->exponent_bits - 1)) - 1;
+    if (type == TWILL_FLOAT8E4M3 ? (bits & 0x7f) == 0x7f : exponent == top && fraction)
+        return NAN;
+    if (type != TWILL_FLOAT8E4M3 && exponent == top)
+        return sign * INFINITY;
+    if (exponent == 0)
+        return sign * ldexp((double)fraction, 1 - bias - format->fraction_bits);
+    return sign * ldexp((double)(fraction | 1u << format->fraction_bits),
+                        exponent - bias - format->fraction_bits);
+}
+
+uint64_t perf_bits_extend(twill_type_t type, uint64_t bits)
+{
+    unsigned width = 8 * (unsigned)perf_type_bytes(type);
+    bits &= width_mask(type);
+    if (formats[type].is_signed && width < 64 && bits >> (width - 1))
+        bits |= ~width_mask(type);
+    return bits;
+}
+
+static uint64_t below(uint64_t hash, uint64_t limit) { return (hash >> 32) * limit >> 32; }
+
+static uint64_t value_bits(const struct perf_values *values, uint64_t hash)
+{
+    const struct format *format = &formats[values->type];
+    switch (values->kind) {
+    case PERF_SMALL: {
+        int64_t span = 2 * (int64_t)values->limit + 1;
+        return encode_fast(values->type,
+                           (double)((int64_t)below(hash, (uint64_t)span) - values->limit));
+    }
+    case PERF_POWER: {
+        int exponent = (int)below(hash, 2 * (uint64_t)values->limit + 1) - values->limit;
+        return encode_fast(values->type, ldexp(hash & 1 ? -1 : 1, exponent));
+    }
+    case PERF_FINITE: {
+        uint64_t top = ((1ull << format->exponent_bits) - 1) << format->fraction_bits;
+        hash &= width_mask(values->type);
+        return (hash & top) == top ? hash ^ 1ull << format->fraction_bits : hash;
+    }
+    default:
+        return hash & width_mask(values->type);
+    }
+}
+
+void perf_values_bits(const struct perf_values *values, int rank, size_t first, size_t n,
+                      uint64_t *bits)
+{
+    uint64_t base = mix(mix(mix(values->seed) + (uint64_t)rank) + values->iteration);
+    for (size_t i = 0; i < n; i++)
+        bits[i] = value_bits(values, mix(base + (first + i) * 0x9e3779b97f4a7c15u));
+}
+
+void perf_values_store(const struct perf_values *values, int rank, size_t first, size_t n,
+                       void *data)
+{
+    uint64_t bits[256];
+    size_t width = perf_type_bytes(values->type);
+    char *to = data;
+    for (size_t done = 0; done < n;) {
+        size_t some = n - done < 256 ? n - done : 256;
+        perf_values_bits(values, rank, first + done, some, bits);
+        for (size_t i = 0; i < some; i++, to += width) {
+            uint32_t word = (uint32_t)bits[i];
+            uint16_t half = (uint16_t)bits[i];
+            if (width == 8)
+                memcpy(to, &bits[i], 8);
+            else if (width == 4)
+                memcpy(to, &word, 4);
+            else if (width == 2)
+                memcpy(to, &half, 2);
+            else
+                *to = (char)bits[i];
+        }
+        done += some;
+    }
+}
+
+uint64_t perf_bits_load(twill_type_t type, const void *data, size_t i)
+{
+    uint64_t bits;
+    uint32_t word;
+    uint16_t half;
+    const char *from = (const char *)data + i * perf_type_bytes(type);
+    switch (perf_type_bytes(type)) {
+    case 8:
+        memcpy(&bits, from, 8);
+        return bits;
+    case 4:
+        memcpy(&word, from, 4);
+        return word;
+    case 2:
+        memcpy(&half, from, 2);
+        return half;
+    default:
+        return (unsigned char)*from;
+    }
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: what every entry point checks before it acts. Never knows: how calls run. */
+#ifndef TW_API_API_H
+#define TW_API_API_H
+
+#include "comm/comm.h"
+
+/* Argument errors: tw_fail says them, these keep them where twill_last_error looks. */
+
+/** Keep the newest failure for calls without a communicator. */
+static inline enum twill_status tw_api_error(enum twill_status status)
+{
+    tw_last_error_keep(NULL);
+    return status;
+}
+
+/** Keep the newest failure for comm. */
+static inline enum twill_status tw_api_comm_error(twill_comm_t comm, enum twill_status status)
+{
+    tw_last_error_keep(comm);
+    return status;
+}
+
+/** comm is a living communicator; otherwise ERR_INVALID, kept. */
+enum twill_status tw_api_alive(twill_comm_t comm, const char *call);
+
+/**
+ * The checks of a call that acts on a communicator: it is alive, nobody else is inside, it is ready
+ * and healthy.
+ *
+ * @return TWILL_OK: comm is claimed for this thread and tw_api_leave is due; otherwise the error,
+ *         kept, and nothing is claimed
+ */
+enum twill_status tw_api_enter(twill_comm_t comm, const char *call);
+static inline void tw_api_leave(twill_comm_t comm) { tw_ops_unclaim(comm); }
+
+/** The communicator's own failure, kept for this thread; OK when it is healthy. */
+enum twill_status tw_api_failure(twill_comm_t comm);
+/** It is in state READY; otherwise ERR_USAGE, kept. */
+enum twill_status tw_api_ready(twill_comm_t comm, const char *call);
+
+/** stream is NULL or a living stream; otherwise ERR_INVALID (tw_fail called, not kept). */
+enum twill_status tw_api_stream(twill_stream_t stream, const char *call);
+
+/* A config with every field resolved from the caller's struct, its defaults and the parameters. */
+enum twill_status tw_api_config(const struct twill_config *config, struct tw_comm_args *args);
+
+/** End what is left of comm's registrations. */
+void tw_api_reg_drop(twill_comm_t comm);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: where sentences about failures are kept, and parameters, whose errors are said there.
+ * Never knows: what failed. */
+#include "config.h"
+
+#include "api/api.h"
+
+const char *twill_last_error(twill_comm_t comm)
+{
+    if (comm && __atomic_load_n(&comm->magic, __ATOMIC_ACQUIRE) != TW_COMM_MAGIC)
+        return "this is no communicator, or one that was destroyed";
+    const char *text = tw_last_error_find(comm);
+    if (text)
+        return text;
+    if (comm && tw_failed(tw_comm_status(comm)))
+        return comm->failure;
+    return "";
+}
+
+enum twill_status twill_param_set(const char *name, const char *value)
+{
+    if (!name || !value)
+        return tw_api_error(
+            tw_fail(TWILL_ERR_INVALID, "param_set: %s is NULL", name ? "the value" : "the name"));
+    enum twill_status status = tw_param_set(name, value);
+    return tw_failed(status) ? tw_api_error(status) : status;
+}

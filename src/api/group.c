@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: that groups are the calling thread's. Never knows: what is in them. */
+#include "config.h"
+
+#include "api/api.h"
+
+enum twill_status twill_group_start(void) { return tw_group_start(); }
+
+enum twill_status twill_group_end(void) { return tw_group_end(); }

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: arguments of the memory calls, which memory is registered with which communicator, and how
+ * ranks agree on it.
+ * Never knows: how memory is mapped. */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/api.h"
+#include "base/mem.h"
+#include "transport/hostmem.h"
+
+struct twill_reg {
+    struct twill_reg *next; /* of the communicator */
+    void *ptr;              /* the user's, borrowed until deregistered */
+    size_t bytes;
+};
+
+enum twill_status twill_mem_alloc(void **ptr, size_t bytes, int device)
+{
+    if (!ptr)
+        return tw_api_error(tw_fail(TWILL_ERR_INVALID, "mem_alloc: the output is NULL"));
+    *ptr = NULL;
+    if (device != TWILL_DEVICE_HOST)
+        return tw_api_error(tw_fail(TWILL_ERR_UNSUPPORTED,
+                                    "mem_alloc: device %d: this build serves host memory only",
+                                    device));
+    if (!bytes)
+        return TWILL_OK;
+    enum twill_status status = tw_hostmem_alloc(bytes, ptr);
+    return tw_failed(status) ? tw_api_error(status) : status;
+}
+
+enum twill_status twill_mem_free(void *ptr)
+{
+    if (!ptr)
+        return TWILL_OK;
+    enum twill_status status = tw_hostmem_free(ptr);
+    return tw_failed(status) ? tw_api_error(status) : status;
+}
+
+/* ---- agreement --------------------------------------------------------------------------------
+ */
+
+/* What each rank says of its part; the word tells it from a program's own all_gather. */
+struct vote {
+    char word[12];
+    int32_t status;
+};
+
+#define REGISTER_WORD "register   "
+#define DEREGISTER_WORD "deregister "
+
+#define NAMED_BYTES 128
+
+static void name_rank(char named[NAMED_BYTES], int rank)
+{
+    size_t used = strlen(named);
+    if (used + 24 < NAMED_BYTES)
+        snprintf(named + used, NAMED_BYTES - used, "%s%d", used ? ", " : "", rank);
+    else if (!strstr(named, " ..."))
+        snprintf(named + used, NAMED_BYTES - used, ", ...");
+}
+
+static enum twill_status votes_count(twill_comm_t comm, const struct vote *votes, const char *word,
+                                     char named[NAMED_BYTES])
+{
+    enum twill_status status = TWILL_OK;
+    for (int rank = 0; rank < comm->size; rank++) {
+        if (memcmp(votes[rank].word, word, sizeof votes[rank].word) != 0) {
+            tw_comm_fail(comm, TWILL_ERR_MISMATCH,
+                         "rank %d is in %s, rank %d in another call that gathers %zu bytes",
+                         comm->rank, word, rank, sizeof *votes);
+            return tw_comm_status(comm);
+        }
+        if (votes[rank].status >= 0)
+            continue;
+        name_rank(named, rank);
+        if (!tw_failed(status))
+            status = (enum twill_status)votes[rank].status;
+    }
+    return status;
+}
+
+/* Every rank learns of every rank's status. named: the ranks that failed. */
+static enum twill_status agree(twill_comm_t comm, const char *word, enum twill_status mine,
+                               char named[NAMED_BYTES])
+{
+    struct vote vote = {.status = mine};
+    memcpy(vote.word, word, sizeof vote.word);
+    struct vote *votes = tw_alloc((size_t)comm->size * sizeof *votes);
+    if (!votes)
+        return TWILL_ERR_NOMEM;
+    const struct tw_call call = {
+        .info = {.coll = TW_COLL_ALL_GATHER, .count = sizeof vote, .type = TWILL_UINT8},
+        .in = &vote,
+        .out = votes,
+        .comm = comm,
+    };
+    enum twill_status status = tw_ops_call(&call);
+    named[0] = '\0';
+    if (!tw_failed(status))
+        status = votes_count(comm, votes, word, named);
+    free(votes);
+    return status;
+}
+
+/* ---- registration -----------------------------------------------------------------------------
+ */
+
+/* Quiet: the sentence comes from the agreement, on every rank. */
+static enum twill_status mappable(const void *ptr, size_t bytes)
+{
+    struct tw_hostmem found;
+    enum twill_status status = tw_hostmem_find(ptr, bytes, &found);
+    if (status == TWILL_OK)
+        close(found.fd);
+    return status == TWILL_ERR_INVALID ? TWILL_ERR_UNSUPPORTED : status;
+}
+
+static enum twill_status register_all(twill_comm_t comm, struct twill_reg *reg)
+{
+    char named[NAMED_BYTES];
+    enum twill_status mine = mappable(reg->ptr, reg->bytes);
+    enum twill_status status = agree(comm, REGISTER_WORD, mine, named);
+    if (!tw_failed(status)) {
+        reg->next = comm->regs;
+        comm->regs = reg;
+        return status;
+    }
+    if (named[0] && status == TWILL_ERR_UNSUPPORTED)
+        tw_fail(status,
+                "register: memory of rank %s cannot be mapped: it is not from twill_mem_alloc; "
+                "such memory is copied through staging or by the kernel (CMA)",
+                named);
+    else if (named[0])
+        tw_fail(status, "register: rank %s failed to look at its memory", named);
+    return status;
+}
+
+static enum twill_status register_check(const void *ptr, size_t bytes)
+{
+    if (tw_group_active())
+        return tw_fail(TWILL_ERR_USAGE, "register: not inside a group");
+    if (!ptr || !bytes)
+        return tw_fail(TWILL_ERR_INVALID, "register: %s", ptr ? "0 bytes" : "the memory is NULL");
+    if ((uintptr_t)ptr + bytes < (uintptr_t)ptr)
+        return tw_fail(TWILL_ERR_INVALID, "register: %zu bytes run past the end of memory", bytes);
+    return TWILL_OK;
+}
+
+enum twill_status twill_register(twill_comm_t comm, void *ptr, size_t bytes, twill_reg_t *reg)
+{
+    enum twill_status status = tw_api_enter(comm, "register");
+    if (tw_failed(status))
+        return status;
+    struct twill_reg *made = NULL;
+    if (!reg)
+        status = tw_fail(TWILL_ERR_INVALID, "register: the output is NULL");
+    else
+        status = register_check(ptr, bytes);
+    if (!tw_failed(status)) {
+        *reg = NULL;
+        made = tw_alloc(sizeof *made);
+        status = made ? TWILL_OK : TWILL_ERR_NOMEM;
+    }
+    if (made) {
+        made->ptr = ptr;
+        made->bytes = bytes;
+        status = register_all(comm, made);
+    }
+    if (!tw_failed(status)) {
+        *reg = made;
+    } else {
+        free(made);
+        if (!tw_failed(tw_api_failure(comm)))
+            tw_last_error_keep(comm);
+    }
+    tw_api_leave(comm);
+    return status;
+}
+
+static struct twill_reg **reg_find(twill_comm_t comm, const struct twill_reg *reg)
+{
+    struct twill_reg **at = &comm->regs;
+    while (*at && *at != reg)
+        at = &(*at)->next;
+    return at;
+}
+
+/* comm is claimed. */
+static enum twill_status deregister(twill_comm_t comm, struct twill_reg *reg)
+{
+    struct twill_reg **at = reg ? reg_find(comm, reg) : NULL;
+    if (!at || !*at)
+        return tw_api_comm_error(
+            comm, tw_fail(TWILL_ERR_INVALID, "deregister: %p is no registration of communicator %s",
+                          (void *)reg, comm->args.name));
+    if (tw_group_active())
+        return tw_api_comm_error(comm, tw_fail(TWILL_ERR_USAGE, "deregister: not inside a group"));
+    enum twill_status status = tw_api_failure(comm);
+    if (!tw_failed(status)) {
+        status = tw_api_ready(comm, "deregister");
+        if (tw_failed(status))
+            return status;
+        char named[NAMED_BYTES];
+        status = agree(comm, DEREGISTER_WORD, TWILL_OK, named);
+        if (tw_failed(status) && !tw_failed(tw_api_failure(comm)))
+            tw_last_error_keep(comm);
+    }
+    *at = reg->next;
+    free(reg);
+    return status;
+}
+
+enum twill_status twill_deregister(twill_comm_t comm, twill_reg_t reg)
+{
+    enum twill_status status = tw_api_alive(comm, "deregister");
+    if (tw_failed(status))
+        return status;
+    status = tw_ops_claim(comm, "deregister");
+    if (tw_failed(status))
+        return tw_api_comm_error(comm, status);
+    status = deregister(comm, reg);
+    tw_api_leave(comm);
+    return status;
+}
+
+void tw_api_reg_drop(twill_comm_t comm)
+{
+    while (comm->regs) {
+        struct twill_reg *reg = comm->regs;
+        comm->regs = reg->next;
+        free(reg);
+    }
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: the calling thread's open group: what was noted, and in which order its end goes.
+ * Never knows: how the noted calls run. */
+#include "config.h"
+
+#include "comm/group.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct group_init {
+    struct twill_comm *comm; /* owned until connected */
+    struct twill_comm **out; /* the caller's */
+};
+
+struct group {
+    int depth;
+    struct tw_call *calls; /* owned */
+    size_t ncalls, calls_room;
+    struct group_init *inits; /* owned */
+    size_t ninits, inits_room;
+    struct twill_comm **finals; /* owned; borrowed communicators */
+    size_t nfinals, finals_room;
+};
+
+static _Thread_local struct group open_group;
+
+bool tw_group_active(void) { return open_group.depth > 0; }
+
+enum twill_status tw_group_start(void)
+{
+    open_group.depth++;
+    return TWILL_OK;
+}
+
+static bool make_room(void **array, size_t *room, size_t used, size_t each)
+{
+    if (used < *room)
+        return true;
+    size_t more = *room ? 2 * *room : 16;
+    void *grown = realloc(*array, more * each);
+    if (!grown)
+        return false;
+    *array = grown;
+    *room = more;
+    return true;
+}
+
+static enum twill_status no_room(const char *what)
+{
+    return tw_fail(TWILL_ERR_NOMEM, "group: no memory to note %s", what);
+}
+
+enum twill_status tw_group_add_call(const struct tw_call *call)
+{
+    struct group *g = &open_group;
+    if (!make_room((void **)&g->calls, &g->calls_room, g->ncalls, sizeof *g->calls))
+        return no_room("a call");
+    g->calls[g->ncalls++] = *call;
+    return TWILL_OK;
+}
+
+enum twill_status tw_group_add_inits(struct twill_comm *const *comms, int count,
+                                     struct twill_comm **outs)
+{
+    struct group *g = &open_group;
+    for (int i = 0; i < count; i++) {
+        if (!make_room((void **)&g->inits, &g->inits_room, g->ninits, sizeof *g->inits)) {
+            g->ninits -= (size_t)i;
+            return no_room("an init");
+        }
+        g->inits[g->ninits++] = (struct group_init){comms[i], &outs[i]};
+    }
+    return TWILL_OK;
+}
+
+enum twill_status tw_group_add_finalize(struct twill_comm *comm)
+{
+    struct group *g = &open_group;
+    for (size_t i = 0; i < g->nfinals; i++)
+        if (g->finals[i] == comm)
+            return tw_fail(TWILL_ERR_USAGE, "finalize: communicator %s is twice in the group",
+                           comm->args.name);
+    if (!make_room((void **)&g->finals, &g->finals_room, g->nfinals, sizeof(void *)))
+        return no_room("a finalize");
+    g->finals[g->nfinals++] = comm;
+    return TWILL_OK;
+}
+
+bool tw_group_uses_stream(const struct tw_stream *stream)
+{
+    for (size_t i = 0; i < open_group.ncalls; i++)
+        if (open_group.calls[i].stream == stream)
+            return true;
+    return false;
+}
+
+/* ---- inits ------------------------------------------------------------------------------------
+ */
+
+static enum twill_status inits_run(const struct group *g)
+{
+    if (!g->ninits)
+        return TWILL_OK;
+    struct twill_comm **comms = malloc(g->ninits * sizeof(void *));
+    enum twill_status status = TWILL_OK;
+    bool wait = false;
+    if (!comms) {
+        status = no_room("inits");
+    } else {
+        for (size_t i = 0; i < g->ninits; i++) {
+            comms[i] = g->inits[i].comm;
+            wait |= comms[i]->args.blocking != 0;
+        }
+        status = tw_comm_connect(comms, (int)g->ninits, wait);
+    }
+    free(comms);
+    if (tw_failed(status)) {
+        for (size_t i = 0; i < g->ninits; i++)
+            if (tw_comm_status(g->inits[i].comm) == status)
+                tw_fail_again(status, g->inits[i].comm->failure);
+        tw_last_error_keep(NULL);
+        for (size_t i = 0; i < g->ninits; i++)
+            tw_comm_free(g->inits[i].comm);
+        return status;
+    }
+    for (size_t i = 0; i < g->ninits; i++)
+        *g->inits[i].out = g->inits[i].comm;
+    return status;
+}
+
+/* ---- finalizes --------------------------------------------------------------------------------
+ */
+
+struct finalize {
+    struct twill_comm *comm; /* borrowed */
+    pthread_t thread;
+    bool on;
+    enum twill_status status;
+    char text[TW_ERROR_TEXT_BYTES];
+};
+
+static void *finalize_main(void *argument)
+{
+    struct finalize *f = argument;
+    f->status = tw_comm_finalize(f->comm);
+    if (tw_failed(f->status))
+        snprintf(f->text, sizeof f->text, "%s",
+                 tw_comm_status(f->comm) == f->status ? f->comm->failure : tw_fail_text());
+    return NULL;
+}
+
+enum twill_status tw_finalize_all(struct twill_comm *const *comms, size_t count)
+{
+    struct finalize *all = tw_alloc(count * sizeof *all);
+    if (!all)
+        return TWILL_ERR_NOMEM;
+    for (size_t i = 0; i < count; i++) {
+        all[i].comm = comms[i];
+        if (i + 1 < count)
+            all[i].on = !pthread_create(&all[i].thread, NULL, finalize_main, &all[i]);
+    }
+    /* One in this thread; and, where a thread could not be had, the rest after it. */
+    for (size_t i = count; i-- > 0;)
+        if (!all[i].on)
+            finalize_main(&all[i]);
+    enum twill_status status = TWILL_OK;
+    for (size_t i = 0; i < count; i++) {
+        if (all[i].on)
+            pthread_join(all[i].thread, NULL);
+        if (all[i].status == TWILL_INPROGRESS && status == TWILL_OK)
+            status = TWILL_INPROGRESS;
+        if (!tw_failed(all[i].status))
+            continue;
+        tw_last_error_set(comms[i], all[i].text);
+        if (!tw_failed(status))
+            tw_last_error_set(NULL, all[i].text);
+        status = tw_failed(status) ? status : all[i].status;
+    }
+    free(all);
+    return status;
+}
+
+/* The group's finalizes, each communicator claimed. */
+static enum twill_status finals_run(const struct group *g)
+{
+    size_t claimed = 0;
+    enum twill_status status = TWILL_OK;
+    while (claimed < g->nfinals && !tw_failed(status)) {
+        status = tw_ops_claim(g->finals[claimed], "finalize");
+        if (!tw_failed(status))
+            claimed++;
+    }
+    if (tw_failed(status))
+        tw_last_error_keep(NULL);
+    else if (claimed)
+        status = tw_finalize_all(g->finals, claimed);
+    for (size_t i = 0; i < claimed; i++)
+        tw_ops_unclaim(g->finals[i]);
+    return status;
+}
+
+/* ---- the end ----------------------------------------------------------------------------------
+ */
+
+enum twill_status tw_group_end(void)
+{
+    if (!open_group.depth) {
+        enum twill_status status =
+            tw_fail(TWILL_ERR_USAGE, "group_end: no group is open in this thread");
+        tw_last_error_keep(NULL);
+        return status;
+    }
+    if (--open_group.depth)
+        return TWILL_OK;
+    struct group g = open_group;
+    open_group = (struct group){0};
+    enum twill_status init_status = inits_run(&g);
+    enum twill_status status = init_status;
+    if (!tw_failed(status) && g.ncalls)
+        status = tw_group_run(g.calls, g.ncalls);
+    if (!tw_failed(status))
+        status = finals_run(&g);
+    free(g.calls);
+    free(g.inits);
+    free(g.finals);
+    return tw_failed(status) || init_status == TWILL_OK ? status : init_status;
+}

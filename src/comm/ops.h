@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: how calls of a communicator wait, run and end; which plan each runs.
+ * Never knows: argument checking of the C API, how peers are connected. */
+#ifndef TW_COMM_OPS_H
+#define TW_COMM_OPS_H
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/time.h"
+#include "comm/comm.h"
+
+/*
+ * An op is one call. An item is what a communicator does at a time: one collective, or a batch of
+ * sends and receives. A communicator's items run one after another, in the caller's thread when
+ * nothing is queued and no stream is involved, else in the progress thread. Whoever runs an item
+ * owns the communicator's execs meanwhile.
+ */
+struct tw_op {
+    struct tw_call_info info;
+    const void *in;           /* the user's, borrowed until done */
+    void *out;                /* the user's, borrowed until done */
+    struct tw_stream *stream; /* borrowed; NULL: somebody waits for the item */
+    uint64_t ticket; /* of the group or call: ops with one ticket do not wait for another */
+    struct tw_op *stream_next, *lane_next;
+    struct tw_exec *exec; /* borrowed from ops; NULL: not started */
+    uint64_t number;
+    struct tw_record_wait wait;
+};
+
+struct tw_item {
+    struct twill_comm *comm;
+    struct tw_item *next;       /* queue of the communicator */
+    struct tw_item *next_round; /* the progress thread's own */
+    struct tw_op *ops;          /* owned with the item's memory, or the caller's */
+    uint32_t nops;
+    bool batch;   /* sends and receives */
+    bool waited;  /* somebody waits for `done` and frees; else the progress thread frees */
+    bool started; /* by its runner */
+    bool done;    /* under the progress lock, or the runner's own */
+    enum twill_status status;
+    char text[TW_ERROR_TEXT_BYTES]; /* sentence of a negative status */
+};
+
+/* One direction to one peer. */
+struct tw_p2p_lane {
+    struct tw_exec *exec;        /* owned; made at first use */
+    struct tw_plan *plan;        /* owned */
+    struct tw_op *head, *tail;   /* ops of the running batch that are not done */
+    struct tw_p2p_lane *next_on; /* lanes of the running batch with work */
+};
+
+struct tw_ops {
+    struct twill_comm *comm;   /* borrowed: the owner */
+    struct tw_plans *plans;    /* owned */
+    struct tw_exec *exec;      /* owned; collectives */
+    struct tw_p2p_lane *lanes; /* owned, [2 * size]: peer's send, receive */
+    struct tw_p2p_lane *on;    /* lanes of the running batch with work */
+    uint64_t signal_base;
+    uint32_t scratch_calls; /* calls so far that use peers' scratch */
+
+    /* under the lock of the progress engine */
+    struct tw_item *head, *tail; /* queue */
+    struct tw_ops *next_active;  /* communicators with a queue */
+    uint32_t pending;            /* atomic: items in the queue, the running one included */
+
+    size_t group_slot; /* while the closing group of the claiming thread holds the communicator */
+};
+
+/* ---- one thread at a time (ops.c) ------------------------------------------------------------ */
+
+/** Names the calling thread; never 0. */
+uintptr_t tw_ops_self(void);
+
+void tw_op_init(struct tw_op *op, const struct tw_call *call);
+/** Waited for, not started. */
+void tw_item_init(struct tw_item *item, struct twill_comm *comm, bool batch, struct tw_op *ops,
+                  uint32_t nops);
+/** An item with room for nops ops behind it, to be initialised; free() frees. NULL: no memory. */
+struct tw_item *tw_item_create(struct twill_comm *comm, bool batch, uint32_t nops);
+
+/* ---- running (run.c) --------------------------------------------------------------------------
+ */
+
+/** Run an item to its end in the calling thread, which waits by degrees. No allocation, system call
+ * or lock while it waits less than the backoff's spinning. The communicator's queue is empty. */
+enum twill_status tw_item_run(struct tw_item *item);
+/**
+ * Start the item if need be and move it on. Never waits.
+ * @param now_ns    tw_now_ns()
+ * @param advanced  set to true when something moved; left alone otherwise
+ * @return INPROGRESS; OK or negative: over, item->status and text are set
+ */
+enum twill_status tw_item_step(struct tw_item *item, uint64_t now_ns, bool *advanced);
+/** Sends and receives of the item with this rank itself pair up; ERR_USAGE names what does not. */
+enum twill_status tw_batch_check(const struct tw_item *item);
+
+/* ---- plans (plans.c) --------------------------------------------------------------------------
+ */
+
+/** Reads TWILL_ALGO, TWILL_CHECK_PLANS and TWILL_PLAN_FILE; ERR_INVALID names what is wrong there.
+ */
+enum twill_status tw_plans_create(struct twill_comm *comm, struct tw_plans **plans);
+void tw_plans_destroy(struct tw_plans *plans);
+/**
+ * The plan of a call, made at its first use.
+ *
+ * @param info       coll, root, count and type decide; equal on all ranks
+ * @param algo_hash  out: names the plan and its parameters, equal on ranks that run the same
+ */
+enum twill_status tw_plans_get(struct tw_plans *plans, const struct tw_call_info *info,
+                               const struct tw_plan **plan, uint64_t *algo_hash);
+/** Plan of one send or receive; owned by the caller. Its hash is TW_P2P_PLAN_HASH. */
+#define TW_P2P_PLAN_HASH 1u
+enum twill_status tw_plans_p2p(const struct twill_comm *comm, int peer, bool is_send,
+                               struct tw_plan **plan);
+
+/* ---- the progress engine and streams (progress.c, stream.c) -------------------------------------
+ */
+
+#define TW_STREAM_MAGIC 0x747773747265616dull
+
+struct tw_stream {
+    uint64_t magic;           /* TW_STREAM_MAGIC while alive */
+    struct tw_proc *proc;     /* referenced from the first call on; NULL before */
+    struct tw_op *head;       /* calls that are not done, in order; under the engine's lock */
+    struct tw_op *tail;       /* valid while head is not NULL */
+    enum twill_status status; /* first error that was not reported yet; under the engine's lock */
+    char text[TW_ERROR_TEXT_BYTES];
+};
+
+/** The stream is about to get its first call: it holds on to the process state. */
+enum twill_status tw_stream_attach(struct tw_stream *stream);
+
+/** Note a call in the calling thread's open group. */
+enum twill_status tw_group_add_call(const struct tw_call *call);
+
+/**
+ * Append items to their communicators' queues and their ops to the streams, all at once.
+ * @return TWILL_OK; ERR_SYSTEM no thread could be started: nothing was queued
+ */
+enum twill_status tw_progress_submit(struct tw_progress *progress, struct tw_item *const *items,
+                                     size_t count);
+/** Sleep until a waited item is done. */
+void tw_progress_wait(struct tw_progress *progress, const struct tw_item *item);
+/** Sleep until nothing of ops is queued or, with `failure_ends`, its communicator has failed. */
+void tw_progress_drain(struct tw_progress *progress, const struct tw_ops *ops, bool failure_ends);
+/**
+ * A communicator that its user has destroyed, of which this process holds several ranks.
+ * @return NULL: others live still, it is kept; else all of them, chained by parked_next, the
+ * caller's now
+ */
+struct twill_comm *tw_progress_park(struct tw_progress *progress, struct twill_comm *comm);
+/** Everybody who sleeps looks again. */
+void tw_progress_wake(struct tw_progress *progress);
+/** Wait (or look) whether a stream is empty, and take its error. */
+enum twill_status tw_progress_stream(struct tw_progress *progress, struct tw_stream *stream,
+                                     bool wait);
+
+#endif

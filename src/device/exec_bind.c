@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: how a plan's cells, peers and buffers become this call's. Never knows: the order of steps.
+ */
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "device/exec_state.h"
+
+/* ---- kernels -------------------------------------------------------------------------------- */
+
+static bool reduces(const struct tw_plan *plan)
+{
+    return plan->coll == TW_COLL_ALL_REDUCE || plan->coll == TW_COLL_REDUCE ||
+           plan->coll == TW_COLL_REDUCE_SCATTER;
+}
+
+/* Served or not is decided by collective, type and op alone: all ranks decide alike. */
+static enum twill_status bind_math(struct tw_exec *exec)
+{
+    const struct tw_exec_call *call = &exec->call;
+    const twill_type_t wide = tw_wide_type(call->type);
+    struct tw_exec_math *math = &exec->math;
+
+    *math = (struct tw_exec_math){.bytes = (uint32_t)tw_type_bytes(call->type),
+                                  .wide_bytes = (uint32_t)tw_type_bytes(wide),
+                                  .widen = tw_widen_find(call->type),
+                                  .round = tw_round_find(call->type),
+                                  .nranks = call->plan->nranks};
+    if (math->bytes == 0) {
+        return tw_fail(TWILL_ERR_UNSUPPORTED, "type %d is not known", (int)call->type);
+    }
+    if (call->plan->wide_cells > 0 && wide != call->type && math->widen == NULL) {
+        return tw_fail(TWILL_ERR_UNSUPPORTED, "unrounded partials of %s are not served",
+                       tw_type_name(call->type));
+    }
+    if (!reduces(call->plan)) {
+        return TWILL_OK;
+    }
+    math->reduce = tw_reduce_find(call->type, call->op, exec->isa);
+    math->wide_reduce = tw_reduce_find(wide, call->op, exec->isa);
+    if (call->op == TWILL_AVG) {
+        math->divide = tw_divide_find(call->type, exec->isa);
+        math->wide_divide = tw_divide_find(wide, exec->isa);
+    }
+    if (math->reduce == NULL || (call->op == TWILL_AVG && math->divide == NULL)) {
+        const char *op = tw_redop_name(call->op);
+
+        return tw_fail(TWILL_ERR_UNSUPPORTED, "%s of %s is not served",
+                       op != NULL ? op : "an unknown operation", tw_type_name(call->type));
+    }
+    return TWILL_OK;
+}
+
+/* ---- partitions ----------------------------------------------------------------------------- */
+
+/* Where groups begin when they are packed. */
+static enum twill_status pack_displs(struct tw_exec *exec, const struct tw_plan_part *from,
+                                     struct tw_exec_part *part, size_t *used)
+{
+    size_t *displs = exec->displs + *used;
+    size_t at = 0;
+
+    for (uint32_t g = 0; g < from->groups; g++) {
+        displs[g] = at;
+        at += part->counts[g];
+    }
+    part->displs = displs;
+    *used += from->groups;
+    return TWILL_OK;
+}
+
+static enum twill_status displs_fit(struct tw_exec *exec)
+{
+    const struct tw_plan *plan = exec->call.plan;
+    size_t need = 0;
+
+    for (uint32_t p = 0; p < plan->nparts; p++) {
+        need += plan->parts[p].kind == TW_PART_EQUAL ? 0 : plan->parts[p].groups;
+    }
+    if (need > exec->displs_cap) {
+        size_t *grown = realloc(exec->displs, need * sizeof(*grown));
+
+        if (grown == NULL) {
+            return tw_fail(TWILL_ERR_NOMEM, "plan %s: no memory for %zu displacements", plan->name,
+                           need);
+        }
+        exec->displs = grown;
+        exec->displs_cap = need;
+    }
+    return TWILL_OK;
+}
+
+static enum twill_status bind_part(struct tw_exec *exec, uint32_t p, size_t *used, size_t *most)
+{
+    const struct tw_exec_call *call = &exec->call;
+    const struct tw_plan_part *from = &call->plan->parts[p];
+    struct tw_exec_part *part = &exec->parts[p];
+    size_t count = call->count;
+
+    *part = (struct tw_exec_part){.groups = from->groups, .per = from->per};
+    if (from->kind == TW_PART_RUNTIME) {
+        return tw_fail(TWILL_ERR_UNSUPPORTED,
+                       "plan %s: partitions filled at run time are not served", call->plan->name);
+    }
+    if (from->kind != TW_PART_EQUAL) {
+        if (call->part_counts == NULL || call->part_counts[p].counts == NULL) {
+            return tw_fail(TWILL_ERR_INVALID, "plan %s: partition %u has no counts",
+                           call->plan->name, p);
+        }
+        part->pair = from->kind != TW_PART_PER_RANK;
+        part->counts = call->part_counts[p].counts;
+        part->displs = call->part_counts[p].displs;
+        count = 0;
+        for (uint32_t g = 0; g < from->groups; g++) {
+            count = part->counts[g] > count ? part->counts[g] : count;
+        }
+        if (part->displs == NULL) {
+            pack_displs(exec, from, part, used);
+        }
+    } else {
+        part->count = count;
+        part->each = from->per == 1 ? count : count / from->per;
+        part->rest = from->per == 1 ? 0 : count % from->per;
+    }
+    count = count / from->per + (count % from->per != 0);
+    *most = count > *most ? count : *most;
+    return TWILL_OK;
+}
+
+/* ---- the program's peers and buffers -------------------------------------------------------- */
+
+static enum twill_status add_peer(struct tw_exec *exec, int rank, bool send)
+{
+    struct tw_exec_peer *peer;
+
+    if (rank < 0 || rank >= exec->call.plan->nranks || rank == exec->call.rank) {
+        return tw_fail(TWILL_ERR_INVALID, "plan %s: rank %d exchanges messages with rank %d",
+                       exec->call.plan->name, exec->call.rank, rank);
+    }
+    if (exec->peer_of[rank] < 0) {
+        exec->peer_of[rank] = (int)exec->npeers;
+        exec->peers[exec->npeers++] = (struct tw_exec_peer){.rank = rank};
+    }
+    peer = &exec->peers[exec->peer_of[rank]];
+    peer->send |= send;
+    peer->recv |= !send;
+    return TWILL_OK;
+}
+
+static enum twill_status check_span(struct tw_exec *exec, const struct tw_plan_span *span,
+                                    size_t most)
+{
+    const struct tw_plan *plan = exec->call.plan;
+    const uint32_t cells = tw_span_cells(span);
+
+    if (cells == 0) {
+        return TWILL_OK;
+    }
+    if (span->buf >= TW_BUF_COUNT || span->part >= plan->nparts) {
+        return tw_fail(TWILL_ERR_INVALID, "plan %s: a span names buffer %u, partition %u",
+                       plan->name, span->buf, span->part);
+    }
+    if (exec->parts[span->part].counts != NULL &&
+        tw_span_cell(span, cells - 1) / exec->parts[span->part].per >=
+            exec->parts[span->part].groups) {
+        return tw_fail(TWILL_ERR_INVALID, "plan %s: cell %u is outside partition %u", plan->name,
+                       tw_span_cell(span, cells - 1), span->part);
+    }
+    if (most > 0 && exec->base[span->buf] == NULL) {
+        return tw_fail(TWILL_ERR_INVALID, "plan %s: rank %d gives no %s buffer", plan->name,
+                       exec->call.rank,
+                       span->buf == TW_BUF_IN    ? "input"
+                       : span->buf == TW_BUF_OUT ? "output"
+                                                 : "scratch");
+    }
+    return TWILL_OK;
+}
+
+/* put, get and signal reach scratch and signal words of the peer. */
+static enum twill_status check_remote(struct tw_exec *exec, const struct tw_plan_step *step)
+{
+    const struct tw_plan *plan = exec->call.plan;
+    const uint8_t buf = step->op == TW_OP_PUT ? step->dst.buf : step->src.buf;
+    const int peer = step->op == TW_OP_PUT || step->op == TW_OP_SIGNAL ? step->to : step->from;
+    bool mapped;
+
+    if (peer < 0 || peer >= plan->nranks || peer == exec->call.rank) {
+        return tw_fail(TWILL_ERR_INVALID, "plan %s: rank %d reaches into rank %d", plan->name,
+                       exec->call.rank, peer);
+    }
+    if (step->op != TW_OP_SIGNAL && buf != TW_BUF_SCRATCH && buf != TW_BUF_WIDE) {
+        return tw_fail(TWILL_ERR_UNSUPPORTED,
+                       "plan %s: rank %d reaches into buffers of rank %d other than scratch",
+                       plan->name, exec->call.rank, peer);
+    }
+    mapped = step->op == TW_OP_SIGNAL ? tw_chan_peer_signals(exec->chan, peer) != NULL
+                                      : tw_chan_peer_scratch(exec->chan, peer) != NULL;
+    return mapped ? TWILL_OK
+                  : tw_fail(TWILL_ERR_UNSUPPORTED, "plan %s: rank %d cannot address rank %d",
+                            plan->name, exec->call.rank, peer);
+}
+
+/* What would lead outside memory; tw_plan_validate has seen all of it in a plan that came through a
+ * builder or a loader. */
+static enum twill_status check_step(const struct tw_exec *exec, const struct tw_plan_step *step)
+{
+    const struct tw_plan *plan = exec->call.plan;
+    const struct tw_exec_form *form = &tw_exec_forms[step->op];
+    const uint32_t cells = tw_span_cells(form->spans & TW_BY_SRC ? &step->src : &step->dst);
+    const uint32_t lanes = plan->ranks[exec->call.rank].nlanes;
+    const bool takes = tw_exec_takes(form);
+    const bool gives = form->to == TW_AT_SLOT;
+
+    if ((takes && step->fifo_in >= plan->nfifos) || (gives && step->fifo_out >= plan->nfifos) ||
+        ((takes || gives) && cells > tw_plan_widest(plan))) {
+        return tw_fail(
+            TWILL_ERR_INVALID, "plan %s: fifos %u and %u of %u, message of %u cells of at most %u",
+            plan->name, step->fifo_in, step->fifo_out, plan->nfifos, cells, tw_plan_widest(plan));
+    }
+    if (step->dep_lane != TW_NO_LANE && step->dep_lane >= lanes) {
+        return tw_fail(TWILL_ERR_INVALID, "plan %s: a step depends on lane %u of %u", plan->name,
+                       step->dep_lane, lanes);
+    }
+    return TWILL_OK;
+}
+
+static enum twill_status bind_step(struct tw_exec *exec, const struct tw_plan_step *step,
+                                   size_t most)
+{
+    enum twill_status status;
+
+    if (step->op >= TW_OP_COUNT) {
+        return tw_fail(TWILL_ERR_INVALID, "plan %s: operation %u", exec->call.plan->name, step->op);
+    }
+    status = check_step(exec, step);
+    if (status == TWILL_OK && tw_exec_takes(&tw_exec_forms[step->op])) {
+        status = add_peer(exec, step->from, false);
+    }
+    if (status == TWILL_OK && tw_exec_forms[step->op].to == TW_AT_SLOT) {
+        status = add_peer(exec, step->to, true);
+    }
+    if (status == TWILL_OK && (tw_exec_reaches(step->op) || step->op == TW_OP_SIGNAL)) {
+        status = check_remote(exec, step);
+    }
+    if (status == TWILL_OK && tw_exec_src(step) != NULL) {
+        status = check_span(exec, &step->src, most);
+    }
+    return status == TWILL_OK && tw_exec_dst(step) != NULL ? check_span(exec, &step->dst, most)
+                                                           : status;
+}
+
+static enum twill_status bind_program(struct tw_exec *exec, size_t most)
+{
+    const struct tw_plan_rank *mine = &exec->call.plan->ranks[exec->call.rank];
+    enum twill_status status = TWILL_OK;
+
+    for (uint32_t l = 0; l < mine->nlanes; l++) {
+        const struct tw_plan_lane *lane = &mine->lanes[l];
+
+        for (uint32_t s = 0; s < lane->nsteps && status == TWILL_OK; s++) {
+            status = bind_step(exec, &lane->steps[s], most);
+        }
+    }
+    return status;
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+/* SCRATCH and behind it WIDE, in memory that peers address where the plan puts or gets. */
+static enum twill_status bind_memory(struct tw_exec *exec)
+{
+    const struct tw_exec_call *call = &exec->call;
+    const struct tw_plan *plan = call->plan;
+    const bool remote = plan->caps & TW_CAP_PUT_SCRATCH;
+    const size_t half = exec->scratch_bytes / plan->parity / TW_LINE_BYTES * TW_LINE_BYTES;
+    char *scratch = remote ? tw_chan_scratch(exec->chan) : exec->scratch;
+
+    exec->room_bytes = tw_exec_room_bytes(&exec->shape, exec->math.bytes);
+    exec->wide_room_bytes = tw_exec_room_bytes(&exec->shape, exec->math.wide_bytes);
+    exec->wide_at = plan->scratch_cells * exec->room_bytes;
+    exec->scratch_half = remote ? call->call_index % plan->parity * half : 0;
+    if (remote && exec->scratch_bytes > tw_chan_scratch_bytes(exec->chan)) {
+        return tw_fail(TWILL_ERR_INVALID, "plan %s: %zu bytes of scratch where the chan has %zu",
+                       plan->name, exec->scratch_bytes, tw_chan_scratch_bytes(exec->chan));
+    }
+    if (scratch == NULL && (plan->scratch_cells > 0 || plan->wide_cells > 0)) {
+        return tw_fail(TWILL_ERR_UNSUPPORTED, "plan %s needs scratch%s", plan->name,
+                       remote ? " that peers address" : "");
+    }
+    exec->base[TW_BUF_IN] = (char *)(uintptr_t)call->in; /* never written: plans do not */
+    exec->base[TW_BUF_OUT] = call->out;
+    exec->base[TW_BUF_SCRATCH] = scratch == NULL ? NULL : scratch + exec->scratch_half;
+    exec->base[TW_BUF_WIDE] = exec->base[TW_BUF_SCRATCH];
+    return TWILL_OK;
+}
+
+static enum twill_status check_caps(const struct tw_exec *exec)
+{
+    const struct tw_plan *plan = exec->call.plan;
+
+    if (plan->only_rank >= 0 && plan->only_rank != exec->call.rank) {
+        return tw_fail(TWILL_ERR_INVALID, "plan %s has no program of rank %d", plan->name,
+                       exec->call.rank);
+    }
+    if (plan->caps & TW_CAP_PEER_BUFFERS) {
+        return tw_fail(TWILL_ERR_UNSUPPORTED, "plan %s needs ranks to address others' buffers",
+                       plan->name);
+    }
+    if (plan->nsigs > 0 &&
+        (exec->signal_base == NULL || tw_exec_has_pairs(plan) ||
+         (uint64_t)plan->nsigs * plan->slices > tw_chan_signal_count(exec->chan))) {
+        return tw_fail(TWILL_ERR_UNSUPPORTED, "plan %s needs %u signals of %u words, there are %u",
+                       plan->name, plan->nsigs, plan->slices,
+                       exec->signal_base == NULL ? 0 : tw_chan_signal_count(exec->chan));
+    }
+    return TWILL_OK;
+}
+
+enum twill_status tw_exec_bind(struct tw_exec *exec)
+{
+    const struct tw_plan *plan = exec->call.plan;
+    enum twill_status status = check_caps(exec);
+    size_t most = 0, used = 0;
+
+    if (status == TWILL_OK) {
+        status = bind_math(exec);
+    }
+    if (status == TWILL_OK) {
+        status = displs_fit(exec);
+    }
+    for (uint32_t p = 0; p < plan->nparts && status == TWILL_OK; p++) {
+        status = bind_part(exec, p, &used, &most);
+    }
+    if (status == TWILL_OK) {
+        tw_exec_limits_find(plan, exec->math.bytes, tw_chan_fifo_size(exec->chan),
+                            exec->scratch_bytes, &exec->limits);
+        status = tw_exec_cut(plan, &exec->limits, most, &exec->shape);
+    }
+    if (status == TWILL_OK) {
+        status = bind_memory(exec);
+    }
+    exec->pairs = tw_exec_has_pairs(plan);
+    exec->npeers = 0;
+    exec->peers_laid = 0;
+    for (int r = 0; r < plan->nranks; r++) {
+        exec->peer_of[r] = -1;
+    }
+    return status == TWILL_OK ? bind_program(exec, most) : status;
+}
+
+enum twill_status tw_exec_lay(struct tw_exec *exec)
+{
+    const struct tw_plan *plan = exec->call.plan;
+    const uint32_t depth = tw_exec_depth(plan);
+
+    for (; exec->peers_laid < exec->npeers; exec->peers_laid++) {
+        const struct tw_exec_peer *peer = &exec->peers[exec->peers_laid];
+
+        if (peer->send) {
+            const enum twill_status status =
+                tw_chan_layout_send(exec->chan, peer->rank, plan->nfifos, depth);
+
+            if (status != TWILL_OK) {
+                return status;
+            }
+        }
+    }
+    return TWILL_OK;
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows: that the checker proves every plan. Never knows: how plan or checker work.
+#include <algorithm>
+
+#include "algo/cases.hh"
+
+namespace
+{
+
+// "" when proven, else the checker's sentence.
+std::string fault_of(const tw_plan *plan, const tw_plan *next, uint64_t seed)
+{
+    tw_check_options options = {};
+    options.seed = seed;
+    options.next = next;
+    tw_check_report report = {};
+    twill_status status = tw_plan_check(plan, &options, &report);
+    if (status == TWILL_OK)
+        return "";
+    return report.text[0] ? report.text : tw_fail_text();
+}
+
+// Signals carry clocks of all ranks: these are dear for the checker beyond a few tens of ranks.
+bool is_dear(const tw_algo *algo, int nranks) { return algo->caps && nranks > 16; }
+
+struct Case {
+    const tw_algo *algo;
+    tw_algo_args args;
+};
+
+void prove(const Case &c, uint64_t seed)
+{
+    Plan plan = generate(c.algo, c.args);
+    ASSERT_EQ(fault_of(plan.get(), nullptr, seed), "") << title(c.algo, c.args);
+}
+
+// Proves cases in a drawn order until the seconds are spent.
+void prove_some(std::vector<Case> cases, std::mt19937_64 &random, double seconds)
+{
+    std::shuffle(cases.begin(), cases.end(), random);
+    Clock clock;
+    size_t proven = 0;
+    for (const Case &c : cases) {
+        if (clock.seconds() > seconds)
+            break;
+        prove(c, random());
+        if (testing::Test::HasFatalFailure())
+            return;
+        proven++;
+    }
+    EXPECT_GT(proven, 0u);
+    testing::Test::RecordProperty("proven", (int)proven);
+    testing::Test::RecordProperty("of", (int)cases.size());
+    printf("proven %zu of %zu cases; TW_TEST_BUDGET=seconds proves more\n", proven, cases.size());
+}
+
+} // namespace
+
+// All rank counts, all roots to 8 ranks, one channel: always.
+TEST(Check, EveryRankCount)
+{
+    std::mt19937_64 random(4);
+    for_each_algo([&](const tw_algo *algo, tw_coll coll) {
+        for (int nranks = 1; nranks <= 64 && !is_dear(algo, nranks); nranks++)
+            for (int root : roots_of(coll, nranks, random)) {
+                prove({algo, {coll, nranks, root, -1, 1}}, random());
+                if (testing::Test::HasFatalFailure())
+                    return;
+            }
+    });
+}
+
+// More channels, and put plans of many ranks: as many as the budget allows.
+TEST(Check, MoreWithinBudget)
+{
+    std::mt19937_64 random(5);
+    std::vector<Case> cases;
+    for_each_algo([&](const tw_algo *algo, tw_coll coll) {
+        for (int nranks = 1; nranks <= 64; nranks++)
+            for (uint32_t channels = 1; channels <= (is_dear(algo, nranks) ? 1 : 3); channels++)
+                for (int root : roots_of(coll, nranks, random, 4))
+                    if (channels > 1 || is_dear(algo, nranks) || nranks > 8)
+                        cases.push_back({algo, {coll, nranks, root, -1, channels}});
+    });
+    prove_some(cases, random, budget_s(1.5));
+}
+
+// Beyond 64 ranks, sampled.
+TEST(Check, SampledBeyond)
+{
+    std::mt19937_64 random(6);
+    std::vector<Case> cases;
+    for_each_algo([&](const tw_algo *algo, tw_coll coll) {
+        for (int i = 0; i < 3 && !algo->caps; i++) {
+            int nranks = 65 + (int)(random() % 64);
+            int root = has_root(coll) ? (int)(random() % (uint64_t)nranks) : 0;
+            cases.push_back({algo, {coll, nranks, root, -1, 1}});
+        }
+    });
+    prove_some(cases, random, budget_s(0.5));
+}
+
+// Any plan may follow any other of the same ranks: slots, scratch and signals are shared.
+TEST(Check, AnyPlanMayFollowAnother)
+{
+    std::mt19937_64 random(7);
+    Clock clock;
+    size_t pairs = 0;
+    for (int nranks = 2; nranks <= 8; nranks++) {
+        std::vector<Plan> plans;
+        for_each_algo([&](const tw_algo *algo, tw_coll coll) {
+            for (uint32_t channels = 1; channels <= 2; channels++)
+                plans.push_back(generate(
+                    algo, {coll, nranks, has_root(coll) ? (int)(random() % (uint64_t)nranks) : 0,
+                           -1, channels}));
+        });
+        for (const Plan &plan : plans)
+            for (const Plan &next : plans) {
+                if (nranks > 4 && clock.seconds() > budget_s(1))
+                    return;
+                ASSERT_EQ(fault_of(plan.get(), next.get(), random()), "")
+                    << plan->name << " " << (int)plan->coll << " then " << next->name << " "
+                    << (int)next->coll << ", ranks " << nranks;
+                pairs++;
+            }
+    }
+    EXPECT_GT(pairs, 3u * 40 * 40);
+}
+
+// The proof is not empty: without its closing handshake a put plan is right when it follows itself
+// only if no other plan uses its scratch, and the checker says so.
+TEST(Check, ReuseBetweenPlansIsSeen)
+{
+    tw_algo_args args = {TW_COLL_ALL_REDUCE, 3, 0, -1, 1};
+    Plan plan = generate(tw_algo_find("two_shot_put", args.coll), args);
+    Plan next = generate(tw_algo_find("direct_put", args.coll), args);
+    EXPECT_EQ(fault_of(plan.get(), next.get(), 1), "");
+    for (int r = 0; r < 3; r++)
+        plan->ranks[r].lanes[0].nsteps -= 2; // the waits for "I have read"
+    EXPECT_NE(fault_of(plan.get(), next.get(), 1), "");
+}
+
+TEST(Check, DepthIsTheLeast)
+{
+    tw_algo_args args = {TW_COLL_ALL_REDUCE, 4, 0, -1, 1};
+    for (const char *name : {"ring", "recursive_doubling", "halving_doubling", "two_shot"}) {
+        Plan plan = generate(tw_algo_find(name, args.coll), args);
+        EXPECT_EQ(fault_of(plan.get(), nullptr, 1), "") << name;
+        plan->depth--;
+        EXPECT_NE(fault_of(plan.get(), nullptr, 1), "") << name;
+    }
+}
