@@ -165,8 +165,10 @@ static void shm_close(struct tw_net *net)
     }
     tw_shm_service_stop(net);
     shm_unlisten(net->shm->service);
-    while (net->shm->listeners != NULL) {
-        shm_unlisten(net->shm->listeners);
+    for (struct tw_listener *listener = net->shm->listeners; listener != NULL;) {
+        struct tw_listener *next = listener->next;
+        shm_unlisten(listener);
+        listener = next;
     }
     tw_fifo_sweep(net, true);
     eps_free(net->shm->live);

@@ -161,6 +161,9 @@ static void guests_reap(struct tw_net *net, bool all)
 static int guest_evict_locked(struct tw_shm_net *shm)
 {
     struct tw_shm_guest *oldest = shm->guests;
+    if (oldest == NULL) {
+        return -1;
+    }
     for (struct tw_shm_guest *guest = oldest; guest != NULL; guest = guest->next) {
         oldest = guest->since_ns < oldest->since_ns ? guest : oldest;
     }
