@@ -69,15 +69,22 @@ static enum twill_status meet_connect(const struct tw_boot *boot, const struct t
 {
     struct tw_sock_wait wait = boot->wait;
 
-    if (boot->comm->args.from_env)
-        return tw_sock_connect(fd, id->meet, &wait);
-    wait.deadline_ns = 1;
+    if (!boot->comm->args.from_env)
+        wait.deadline_ns = 1;
     enum twill_status status = tw_sock_connect(fd, id->meet, &wait);
-    if (status == TWILL_ERR_TIMEOUT)
-        return tw_fail(TWILL_ERR_PEER, "init: the meeting point of the unique id is gone: the "
-                                       "process that made it has ended, or the id was used "
-                                       "already (it is good for one communicator)");
-    return status;
+    return status == TWILL_ERR_TIMEOUT && !boot->comm->args.from_env ? TWILL_ERR_PEER : status;
+}
+
+static enum twill_status meet_gone(const struct tw_boot *boot)
+{
+    if (boot->comm->args.from_env)
+        return tw_fail(TWILL_ERR_PEER,
+                       "init: rank 0's meeting point closed before rank %d was "
+                       "heard: the others have met without it, or have failed",
+                       boot->comm->rank);
+    return tw_fail(TWILL_ERR_PEER, "init: the meeting point of the unique id is gone: the process "
+                                   "that made it has ended, or the id was used already (it is good "
+                                   "for one communicator)");
 }
 
 static enum twill_status server_check(const struct tw_boot *boot, int fd)
@@ -115,7 +122,7 @@ static enum twill_status meet_greet(struct tw_boot *boot)
     if (status != TWILL_OK) {
         if (fd >= 0)
             (void)close(fd);
-        return status;
+        return status == TWILL_ERR_PEER ? meet_gone(boot) : status;
     }
     tw_loop_lock(boot->ctl->loop);
     status = tw_ctl_meet_open(boot->ctl, fd);

@@ -20,6 +20,12 @@ enum twill_status tw_hello_parse(const uint8_t *data, uint32_t bytes, struct tw_
     hello->host_name[sizeof(hello->host_name) - 1] = '\0';
     hello->door[sizeof(hello->door) - 1] = '\0';
     hello->options[sizeof(hello->options) - 1] = '\0';
+    if (bytes == 0) {
+        (void)snprintf(text, TW_ERROR_TEXT_BYTES,
+                       "init: a process that holds the key is gone before it said which rank it "
+                       "is");
+        return TWILL_ERR_PEER;
+    }
     if (bytes < sizeof(*head) || head->magic != TW_HELLO_MAGIC) {
         (void)snprintf(text, TW_ERROR_TEXT_BYTES,
                        "init: a process that holds the key is no rank: it sent %u bytes that make "

@@ -276,6 +276,9 @@ static void all_welcome(struct tw_meeting *meeting)
     }
     for (int r = 0; r < meeting->size; r++)
         welcome_send(meeting, r, &welcome);
+    /* Ranks here keep the state open for as long as the others may need this. */
+    if (welcome.meet_rank >= 0)
+        meeting_unref(meeting);
     sodium_memzero(&welcome, sizeof(welcome));
 }
 

@@ -139,6 +139,8 @@ static enum twill_status init_run(struct twill_comm *comm)
     sodium_memzero(&comm->args.id, sizeof(comm->args.id));
     if (status == TWILL_OK)
         return ready_or_failed(comm);
+    if (status == TWILL_ERR_PEER)
+        tw_ctl_news(comm);
     /* A wait that was cut short ends with ABORTED: the communicator's own failure says why. */
     if (tw_comm_status(comm) == TWILL_OK) {
         (void)snprintf(text, sizeof(text), "rank %d: %.*s", comm->rank, TW_ERROR_TEXT_BYTES - 32,

@@ -48,7 +48,7 @@ void tw_ctl_fail(struct tw_ctl *ctl, const struct tw_link *from, enum twill_stat
     tw_comm_publish(ctl->comm);
 }
 
-void tw_ctl_gone(struct tw_ctl *ctl, const struct tw_link *from, int rank, const char *why)
+void tw_ctl_gone(struct tw_ctl *ctl, int rank, const char *why)
 {
     struct twill_comm *comm = ctl->comm;
     bool ready = __atomic_load_n(&comm->state, __ATOMIC_ACQUIRE) != TW_COMM_INIT;
@@ -64,7 +64,7 @@ void tw_ctl_gone(struct tw_ctl *ctl, const struct tw_link *from, int rank, const
     (void)snprintf(text, sizeof(text), "rank %d (process %d) is gone: %s; it was %s", rank,
                    (int)tw_ctl_pid(comm, rank), why, last);
     tw_warn(TW_SUB_COMM, "%s", text);
-    tw_ctl_fail(ctl, from, TWILL_ERR_PEER, text);
+    tw_ctl_fail(ctl, NULL, TWILL_ERR_PEER, text);
 }
 
 /* ---- frames ------------------------------------------------------------------------------------
@@ -148,8 +148,8 @@ static void garbage_arrived(struct tw_ctl *ctl, struct tw_link *link, enum tw_fr
 
     (void)snprintf(why, sizeof(why), "its control link carried garbage (type %u, %u bytes)",
                    (unsigned)type, bytes);
+    tw_ctl_gone(ctl, ctl->tree_rank[link->index], why);
     tw_link_close(link);
-    tw_ctl_gone(ctl, link, ctl->tree_rank[link->index], why);
 }
 
 static void tree_on_frame(struct tw_link *link, enum tw_frame_type type, uint8_t *payload,
@@ -188,10 +188,18 @@ void tw_ctl_process_unwatch(struct tw_ctl *ctl, int index)
 static void tree_on_down(struct tw_link *link, const char *why)
 {
     struct tw_ctl *ctl = link->owner;
+    bool init = __atomic_load_n(&ctl->comm->state, __ATOMIC_ACQUIRE) == TW_COMM_INIT;
 
     tw_ctl_process_unwatch(ctl, link->index);
-    if (!ctl->fin_done && !ctl->tree_bye[link->index])
-        tw_ctl_gone(ctl, link, ctl->tree_rank[link->index], why);
+    if (ctl->fin_done || ctl->tree_bye[link->index])
+        return;
+    if (!init || link->garbage) {
+        tw_ctl_gone(ctl, ctl->tree_rank[link->index], why);
+        return;
+    }
+    /* the meeting point knows why */
+    ctl->tree_lost[link->index] = true;
+    tw_ctl_grace(ctl);
 }
 
 static void meet_on_frame(struct tw_link *link, enum tw_frame_type type, uint8_t *payload,
@@ -210,24 +218,18 @@ static void meet_on_frame(struct tw_link *link, enum tw_frame_type type, uint8_t
         (void)pthread_cond_broadcast(&ctl->changed);
         return;
     }
+    tw_ctl_fail(ctl, NULL, TWILL_ERR_PEER, "init: the meeting point sent garbage");
     tw_link_close(link);
-    tw_ctl_fail(ctl, link, TWILL_ERR_PEER, "init: the meeting point sent garbage");
 }
 
+/* Its process may have left in good order, just before this rank is ready too. */
 static void meet_on_down(struct tw_link *link, const char *why)
 {
     struct tw_ctl *ctl = link->owner;
-    char text[TW_ERROR_TEXT_BYTES];
 
-    if (ctl->meet_rank >= 0)
-        (void)snprintf(text, sizeof(text),
-                       "init: rank %d is gone: the meeting point was in its process, and %s",
-                       ctl->meet_rank, why);
-    else
-        (void)snprintf(text, sizeof(text),
-                       "init: the process that made the unique id is gone (its meeting point: %s)",
-                       why);
-    tw_ctl_fail(ctl, link, TWILL_ERR_PEER, text);
+    (void)why;
+    ctl->meet_lost = true;
+    tw_ctl_grace(ctl);
 }
 
 /* ---- links -------------------------------------------------------------------------------------
@@ -244,8 +246,8 @@ static void process_on_event(struct tw_source *source, uint32_t events)
     tw_link_read(link); /* what it said before it ended */
     if (!tw_link_up(link))
         return;
-    tw_link_close(link);
     tree_on_down(link, "its process has ended");
+    tw_link_close(link);
 }
 
 static void process_watch(struct tw_ctl *ctl, int index)

@@ -38,10 +38,11 @@ static void caller_hear(void *arg)
                                       .cancel_fd = door->cancel_fd};
 
     enum twill_status status = tw_sock_prove(caller->fd, caller->key, 1, door->context, &wait);
-    if (status == TWILL_OK)
+    bool proven = status == TWILL_OK;
+    if (proven)
         status = tw_sock_recv_msg(caller->fd, hello, sizeof(hello), &bytes, &wait);
     tw_loop_lock(loop);
-    if (status == TWILL_OK && door->source.fd >= 0)
+    if (proven && (status == TWILL_OK || status == TWILL_ERR_PEER) && door->source.fd >= 0)
         door->on_caller(door, caller->fd, hello, bytes);
     else
         (void)close(caller->fd);

@@ -14,12 +14,49 @@
 #include "comm/control.h"
 #include "comm/proc.h"
 
-/* How long news of an orderly leave or of a better-told failure may take through the tree, once a
- * transport has seen a process go. */
+/* How long news of an orderly leave or of a better-told failure may take. */
 #define GRACE_NS (200 * TW_NS_MS)
 
-/* ---- processes that transports have lost -------------------------------------------------------
+/* ---- what was lost -----------------------------------------------------------------------------
  */
+
+static void meet_give_up(struct tw_ctl *ctl)
+{
+    char text[TW_ERROR_TEXT_BYTES];
+
+    if (ctl->meet_rank >= 0)
+        (void)snprintf(text, sizeof(text),
+                       "init: rank %d is gone, and the meeting point with its process",
+                       ctl->meet_rank);
+    else
+        (void)snprintf(text, sizeof(text),
+                       "init: the meeting point is gone: the process that made the unique id has "
+                       "ended");
+    tw_ctl_fail(ctl, NULL, TWILL_ERR_PEER, text);
+}
+
+static void lost_give_up(struct tw_ctl *ctl)
+{
+    bool init = __atomic_load_n(&ctl->comm->state, __ATOMIC_ACQUIRE) == TW_COMM_INIT;
+
+    for (int i = 0; i < TW_TREE_LINKS; i++) {
+        if (ctl->tree_lost[i] && !ctl->fin_done)
+            tw_ctl_gone(ctl, ctl->tree_rank[i], "it closed its control link");
+        ctl->tree_lost[i] = false;
+    }
+    /* A rank that had failed before its process ended is not the cause, if there is another. */
+    for (int i = 0; ctl->peers != NULL && i < 2 * ctl->comm->size; i++) {
+        int r = i % ctl->comm->size;
+        if (i < ctl->comm->size && tw_record_failed(ctl->comm, r))
+            continue;
+        if (ctl->peers[r].lost && !ctl->peers[r].left && !ctl->fin_done)
+            tw_ctl_gone(ctl, r, "its process has ended");
+        ctl->peers[r].lost = false;
+    }
+    if (ctl->meet_lost && init)
+        meet_give_up(ctl);
+    ctl->meet_lost = false;
+}
 
 static void grace_on_event(struct tw_source *source, uint32_t events)
 {
@@ -29,28 +66,21 @@ static void grace_on_event(struct tw_source *source, uint32_t events)
     tw_loop_unwatch(ctl->loop, source);
     (void)close(source->fd);
     source->fd = -1;
-    /* A rank that had failed before its process ended is not the cause, if there is another. */
-    for (int i = 0; i < 2 * ctl->comm->size && !ctl->fin_done; i++) {
-        int r = i % ctl->comm->size;
-        if (i < ctl->comm->size && tw_record_failed(ctl->comm, r))
-            continue;
-        if (ctl->peers[r].lost && !ctl->peers[r].left)
-            tw_ctl_gone(ctl, NULL, r, "its process has ended");
-        ctl->peers[r].lost = false;
-    }
+    lost_give_up(ctl);
 }
 
-static void grace_start(struct tw_ctl *ctl)
+void tw_ctl_grace(struct tw_ctl *ctl)
 {
     if (ctl->grace.fd >= 0)
         return;
     ctl->grace.owner = ctl;
     ctl->grace.on_event = grace_on_event;
-    if (tw_timer_open(&ctl->grace.fd, GRACE_NS) != TWILL_OK)
-        return;
-    if (tw_loop_watch(ctl->loop, &ctl->grace, EPOLLIN) != TWILL_OK) {
+    if (tw_timer_open(&ctl->grace.fd, GRACE_NS) != TWILL_OK) {
+        lost_give_up(ctl);
+    } else if (tw_loop_watch(ctl->loop, &ctl->grace, EPOLLIN) != TWILL_OK) {
         (void)close(ctl->grace.fd);
         ctl->grace.fd = -1;
+        lost_give_up(ctl);
     }
 }
 
@@ -64,7 +94,7 @@ void tw_ctl_peer_lost(void *context, const struct tw_proc_id *peer)
             if (memcmp(&ctl->peers[r].proc, peer, sizeof(*peer)) != 0 || ctl->peers[r].left)
                 continue;
             ctl->peers[r].lost = true;
-            grace_start(ctl);
+            tw_ctl_grace(ctl);
         }
     }
     tw_loop_unlock(state->loop);
@@ -73,6 +103,18 @@ void tw_ctl_peer_lost(void *context, const struct tw_proc_id *peer)
 int32_t tw_ctl_pid(const struct twill_comm *comm, int rank)
 {
     return comm->ctl->peers != NULL ? comm->ctl->peers[rank].pid : 0;
+}
+
+void tw_ctl_news(struct twill_comm *comm)
+{
+    struct tw_ctl *ctl = comm->ctl;
+    uint64_t until_ns = tw_deadline_ns(GRACE_NS + GRACE_NS / 2);
+    bool in_time = true;
+
+    tw_loop_lock(ctl->loop);
+    while (tw_comm_status(comm) == TWILL_OK && tw_link_up(&ctl->meet) && in_time)
+        in_time = tw_cond_wait(&ctl->changed, &ctl->loop->lock, until_ns);
+    tw_loop_unlock(ctl->loop);
 }
 
 /* ---- finalize ----------------------------------------------------------------------------------

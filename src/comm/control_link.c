@@ -17,10 +17,11 @@
 /* A neighbour that has stopped reading is given up once so much waits for it after init. */
 #define OUT_SLACK_BYTES ((size_t)64 * 1024)
 
+/* The owner may still answer a peer that is there but talks nonsense. */
 static void link_fail(struct tw_link *link, const char *why)
 {
-    tw_link_close(link);
     link->on_down(link, why);
+    tw_link_close(link);
 }
 
 void tw_link_close(struct tw_link *link)
@@ -127,6 +128,7 @@ static bool head_accept(struct tw_link *link)
         (void)snprintf(why, sizeof(why),
                        "its control link carried garbage (mark %#x, type %u, %u bytes)",
                        (unsigned)head->mark, (unsigned)head->type, (unsigned)head->bytes);
+        link->garbage = true;
         link_fail(link, why);
         return false;
     }

@@ -12,7 +12,8 @@
  * false after tw_check_fault or tw_check_nomem, and the first failure sticks. */
 
 #define TW_CHECK_NONE UINT32_MAX
-#define TW_CHECK_LOOPS 2
+#define TW_CHECK_LOOPS 2 /* most in a call */
+#define TW_CHECK_DIMS_BLOCK 16
 #define TW_CHECK_CALLS_MAX (TW_PLAN_PARITY_MAX + 2)
 
 /* ---- memory (check_mem.c): blocks that go away together ------------------------------------- */
@@ -103,7 +104,7 @@ struct tw_check_op {
     uint32_t dep_lane, dep_step, dep_mark; /* lane of the whole check; TW_CHECK_NONE: none */
     uint32_t mark;                         /* others depend on it; TW_CHECK_NONE: none do */
     uint32_t word, sig_value;
-    uint32_t put_dim; /* put and signal: dimension of the lane's puts to that peer */
+    uint32_t pair; /* put and signal: the lane's puts to that peer; TW_CHECK_NONE: it has none */
 };
 
 struct tw_check_lane {
@@ -139,15 +140,40 @@ struct tw_check_fifo {
     struct tw_check_slot *slots;
 };
 
+/* What a lane puts to a peer. A put is an event of its own: nothing comes after it but what follows
+ * a wait for a later signal of that lane to that peer. */
+struct tw_check_pair {
+    uint32_t lane;
+    int32_t to;
+    uint32_t nth;                /* of the pairs of `to` */
+    uint32_t last;               /* lane's time at the last put */
+    uint32_t user_call, user_at; /* the same, to IN or OUT of the peer; call + 1 */
+    uint32_t seen;               /* first in ck->seen; TW_CHECK_NONE: none */
+};
+/* A wait of dim at time has seen the puts of a pair up to bound. */
+struct tw_check_seen {
+    uint32_t dim, time, bound;
+    uint32_t next;
+};
+
 struct tw_check_raise {
     uint64_t value;
-    uint32_t lane, time;
+    uint32_t bound; /* puts of the pair that it makes visible; 0: none */
     uint32_t *clock;
 };
-/* A signal word of one slice: everything that raised it, in order. */
+/* A signal word of one slice. One lane of a plan raises it; its raises that a wait may still be for
+ * are kept in order. */
 struct tw_check_word {
     int32_t rank;
     uint32_t sig;
+    uint32_t raiser[2];            /* lane by program; TW_CHECK_NONE: none */
+    uint32_t pair[2];              /* of the raiser; TW_CHECK_NONE: none */
+    uint32_t waiter;               /* the one lane that waits; TW_CHECK_NONE: several */
+    bool waited;                   /* by a lane, in the plans */
+    uint32_t prog;                 /* of the newest raise */
+    uint32_t waits;                /* in ck->reads, those since another lane began to raise */
+    uint64_t value;                /* now */
+    uint64_t consumed;             /* by waits of the only waiter: raises up to it are gone */
     struct tw_check_raise *raises; /* owned by the check, [room] */
     uint32_t count, room;
 };
@@ -178,12 +204,13 @@ struct tw_check_read {
 struct tw_check_access {
     uint32_t call; /* + 1; 0: none yet */
     uint32_t write_dim, write_time;
+    bool put;       /* write_dim is a pair */
     uint32_t reads; /* index in ck->reads, TW_CHECK_NONE: none */
 };
 
 /* One call of a run. */
 struct tw_check_call {
-    uint32_t prog, slices;
+    uint32_t prog, slices, loops;
     const uint8_t *inplace;  /* [nranks] */
     uint32_t first_unit;     /* of loop 0 slice 0 */
     uint32_t scratch_number; /* of those that use peers' scratch */
@@ -196,12 +223,16 @@ struct tw_check_rank {
     uint32_t deps_waiting, words_waiting; /* lanes of it */
     uint32_t *clock;                      /* at the start of the call */
     uint32_t *touched;                    /* by others, in its IN and OUT, this call */
+    uint32_t npairs;                      /* that put to it */
+    uint32_t *pairs;                      /* [npairs] */
 };
 
 /* All accesses of one call to one rank's scratch, which peers may write. */
 struct tw_check_region {
     bool any;
+    uint32_t version;         /* changes with each access */
     uint32_t *reads, *writes; /* [dims] */
+    uint32_t *puts;           /* [pairs of that rank]: time */
 };
 
 struct tw_check {
@@ -221,9 +252,12 @@ struct tw_check {
     uint32_t slices;             /* most of both plans */
     uint32_t widest;             /* most cells in a message */
     bool clocks;
-    uint32_t dims;    /* ranks, then lanes, then puts */
-    uint32_t *put_at; /* [dims]: time of the last put */
-    uint32_t *marks;  /* [nmarks * loops * slices * dims] */
+    uint32_t dims; /* ranks, then lanes, filled up to whole blocks */
+    uint32_t npairs;
+    struct tw_check_pair *pairs;
+    struct tw_check_seen *seen; /* owned */
+    uint32_t nseen, seen_room;
+    uint32_t *marks; /* [nmarks * loops * slices * dims] */
     struct tw_check_value *values;
     size_t nvalues, nmemory;          /* all; those that are memory (the rest is slots) */
     struct tw_check_access *accesses; /* [nmemory] */
@@ -231,6 +265,7 @@ struct tw_check {
     uint32_t nreads, reads_room, reads_free;
     struct tw_check_rank *ranks;
     struct tw_check_region *regions; /* [nranks * TW_CHECK_CALLS_MAX] */
+    uint64_t *passed; /* [nlanes * nranks * 2]: regions as they were when last passed */
     uint32_t ncalls;
     struct tw_check_call calls[TW_CHECK_CALLS_MAX];
     uint32_t *queue; /* lanes that may be able to go on */
@@ -265,16 +300,26 @@ static inline uint64_t tw_check_sig_value(const struct tw_check *ck,
            (uint64_t)lane->loop * ck->progs[lane->prog].plan->sig_max + op->sig_value;
 }
 
-/* ---- clocks (check_clock.c): only called when ck->clocks --------------------------------------
- */
+/* ---- clocks (check_clock.c, check_access.c): only called when ck->clocks --------------------- */
 
 void tw_check_clock_reset(struct tw_check *ck);
 /** Before a slice: what it waited for happened before it. */
-void tw_check_clock_enter(struct tw_check *ck, struct tw_check_lane *lane,
+bool tw_check_clock_enter(struct tw_check *ck, struct tw_check_lane *lane,
                           const struct tw_check_op *op, const struct tw_check_slot *in);
 /** After a slice: messages, signals and dependants get its clock. */
 bool tw_check_clock_leave(struct tw_check *ck, struct tw_check_lane *lane,
                           const struct tw_check_op *op, struct tw_check_slot *out);
+/** The first dimension from `from` on in which clock is ahead of other; ck->dims: none. */
+uint32_t tw_check_clock_ahead(const struct tw_check *ck, const uint32_t *clock,
+                              const uint32_t *other, uint32_t from);
+/** Whether whoever has this clock has seen a pair's put of that time. */
+bool tw_check_put_seen(const struct tw_check *ck, uint32_t pair, uint32_t time,
+                       const uint32_t *clock);
+/** Add to a list of reads (or waits), after dropping those that come before it. */
+bool tw_check_read_add(struct tw_check *ck, uint32_t *list, const struct tw_check_lane *lane);
+/** The first of a list that does not come before clock; TW_CHECK_NONE: none. */
+uint32_t tw_check_read_open(const struct tw_check *ck, uint32_t list, const uint32_t *clock);
+void tw_check_access_reset(struct tw_check *ck);
 
 /* One access; loc indexes values. */
 struct tw_check_touch {
@@ -315,7 +360,7 @@ bool tw_check_nomem(struct tw_check *ck);
 bool tw_check_deadlock(struct tw_check *ck);
 /** Fill text with "call C loop L slice S". */
 void tw_check_unit_text(const struct tw_check *ck, uint32_t unit, char *text, size_t bytes);
-/** Fill text with "rank R lane L step S (op)" of the step a lane began at a time, or its puts. */
+/** Fill text with "rank R lane L step S (op)" of the step that a lane began at a time. */
 void tw_check_when(const struct tw_check *ck, uint32_t dim, uint32_t time, char *text,
                    size_t bytes);
 

@@ -85,17 +85,6 @@ void tw_check_when(const struct tw_check *ck, uint32_t dim, uint32_t time, char 
         snprintf(text, bytes, "the start of call %u of rank %u", time - 1, dim);
         return;
     }
-    if (l >= ck->nlanes) { /* puts: the lane that has such a step */
-        for (l = 0; l + 1 < ck->nlanes; l++) {
-            const struct tw_check_lane *lane = &ck->lanes[l];
-            uint32_t i = 0;
-            while (i < lane->nsteps && (ck->ops[lane->first_op + i].op != TW_OP_PUT ||
-                                        ck->ops[lane->first_op + i].put_dim != dim))
-                i++;
-            if (i < lane->nsteps)
-                break;
-        }
-    }
     const struct tw_check_lane *lane = &ck->lanes[l];
     uint32_t call = lane->call;
     while (call > 0 && (ck->progs[ck->calls[call].prog].plan != ck->progs[lane->prog].plan ||
@@ -140,7 +129,7 @@ bool tw_check_deadlock(struct tw_check *ck)
         for (uint32_t l = prog->rank_lane[r]; l < prog->rank_lane[r + 1]; l++) {
             struct tw_check_lane *lane = &ck->lanes[l];
             char what[96];
-            if (lane->loop >= TW_CHECK_LOOPS)
+            if (lane->loop >= ck->calls[state->call].loops)
                 continue;
             waits_for(ck, lane, &ck->ops[lane->first_op + lane->step], what, sizeof(what));
             return tw_check_fault(ck, lane, "waits forever for %s (deadlock)", what);

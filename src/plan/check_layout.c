@@ -99,14 +99,52 @@ static uint32_t *clock_alloc(struct tw_check *ck)
     return tw_check_alloc(&ck->arena, ck->dims, sizeof(uint32_t));
 }
 
+/* The pairs that put to each rank. */
+static bool pairs_alloc(struct tw_check *ck)
+{
+    for (uint32_t p = 0; p < ck->npairs; p++)
+        ck->pairs[p].nth = ck->ranks[ck->pairs[p].to].npairs++;
+    for (int r = 0; r < ck->nranks; r++) {
+        struct tw_check_rank *rank = &ck->ranks[r];
+        rank->pairs = tw_check_alloc(&ck->arena, rank->npairs, sizeof(*rank->pairs));
+        if (!rank->pairs)
+            return tw_check_nomem(ck);
+    }
+    for (uint32_t p = 0; p < ck->npairs; p++)
+        ck->ranks[ck->pairs[p].to].pairs[ck->pairs[p].nth] = p;
+    return true;
+}
+
+static bool regions_alloc(struct tw_check *ck)
+{
+    if (!ck->progs[0].peer_scratch && !ck->progs[1].peer_scratch)
+        return true;
+    size_t ranks = (size_t)ck->nranks;
+    ck->regions = tw_check_alloc(&ck->arena, ranks * TW_CHECK_CALLS_MAX, sizeof(*ck->regions));
+    ck->passed = tw_check_alloc(&ck->arena, ck->nlanes * ranks * 2, sizeof(*ck->passed));
+    if (!ck->regions || !ck->passed)
+        return tw_check_nomem(ck);
+    for (size_t i = 0; i < ranks * TW_CHECK_CALLS_MAX; i++) {
+        struct tw_check_region *region = &ck->regions[i];
+        if (i % TW_CHECK_CALLS_MAX >= ck->ncalls)
+            continue;
+        uint32_t npairs = ck->ranks[i / TW_CHECK_CALLS_MAX].npairs;
+        region->reads = clock_alloc(ck);
+        region->writes = clock_alloc(ck);
+        region->puts = tw_check_alloc(&ck->arena, npairs, sizeof(*region->puts));
+        if (!region->reads || !region->writes || !region->puts)
+            return tw_check_nomem(ck);
+    }
+    return true;
+}
+
 static bool clocks_alloc(struct tw_check *ck)
 {
     struct tw_check_arena *arena = &ck->arena;
     size_t marks = (size_t)ck->nmarks * TW_CHECK_LOOPS * ck->slices * ck->dims;
-    ck->put_at = clock_alloc(ck);
     ck->marks = tw_check_alloc(arena, marks, sizeof(*ck->marks));
     ck->accesses = tw_check_alloc(arena, ck->nmemory, sizeof(*ck->accesses));
-    bool ok = ck->put_at && ck->marks && ck->accesses;
+    bool ok = ck->marks && ck->accesses;
     for (uint32_t l = 0; ok && l < ck->nlanes; l++)
         ok = (ck->lanes[l].clock = clock_alloc(ck)) != NULL;
     for (int r = 0; ok && r < ck->nranks; r++) {
@@ -114,18 +152,9 @@ static bool clocks_alloc(struct tw_check *ck)
         ck->ranks[r].touched = clock_alloc(ck);
         ok = ck->ranks[r].clock && ck->ranks[r].touched;
     }
-    size_t nregions = (size_t)ck->nranks * TW_CHECK_CALLS_MAX;
-    bool scratch = ck->progs[0].peer_scratch || ck->progs[1].peer_scratch;
-    if (ok && scratch)
-        ok = (ck->regions = tw_check_alloc(arena, nregions, sizeof(*ck->regions))) != NULL;
-    for (size_t i = 0; ok && scratch && i < nregions; i++) {
-        if (i % TW_CHECK_CALLS_MAX >= ck->ncalls)
-            continue;
-        ck->regions[i].reads = clock_alloc(ck);
-        ck->regions[i].writes = clock_alloc(ck);
-        ok = ck->regions[i].reads && ck->regions[i].writes;
-    }
-    return ok ? true : tw_check_nomem(ck);
+    if (!ok)
+        return tw_check_nomem(ck);
+    return pairs_alloc(ck) && regions_alloc(ck);
 }
 
 static bool slots_alloc(struct tw_check *ck, uint32_t depth)
@@ -162,6 +191,7 @@ bool tw_check_layout(struct tw_check *ck)
 {
     struct tw_check_arena *arena = &ck->arena;
     uint32_t depth = 0;
+    ck->dims = (ck->dims + TW_CHECK_DIMS_BLOCK - 1) / TW_CHECK_DIMS_BLOCK * TW_CHECK_DIMS_BLOCK;
     for (uint32_t p = 0; p < ck->nprogs; p++) {
         prog_layout(ck, &ck->progs[p]);
         uint32_t needs = ck->progs[p].plan->depth;

@@ -7,7 +7,7 @@
 #include "plan/validate.h"
 
 struct survey {
-    uint32_t steps, ends, sigs; /* ends: of FIFOs; sigs: signals and waits */
+    uint32_t steps, ends, sigs, puts; /* ends: of FIFOs; sigs: signals and waits */
     uint64_t refs;
 };
 
@@ -28,7 +28,7 @@ static uint64_t name_key(enum name_kind kind, uint64_t a, uint64_t b, uint64_t c
 static bool names_init(struct tw_check *ck, struct names *names, const struct survey *all)
 {
     uint64_t room = 64;
-    while (room < 2ull * ((uint64_t)all->ends + all->sigs + all->steps)) /* steps: puts, signals */
+    while (room < 2 * ((uint64_t)all->ends + 2ull * all->sigs + all->puts))
         room *= 2;
     names->keys = tw_check_alloc(&ck->arena, room, sizeof(*names->keys));
     names->ids = tw_check_alloc(&ck->arena, room, sizeof(*names->ids));
@@ -131,6 +131,7 @@ static void step_survey(struct tw_check_prog *prog, const struct tw_plan_step *s
     uint32_t traits = tw_op_rules[step->op].traits;
     all->steps++;
     all->sigs += (traits & TW_TRAIT_SIG) != 0;
+    all->puts += (traits & TW_TRAIT_DST_PEER) != 0;
     all->ends += ((traits & TW_TRAIT_RECEIVES) != 0) + ((traits & TW_TRAIT_SENDS) != 0);
     if ((traits & (TW_TRAIT_SRC | TW_TRAIT_SRC_MAYBE)) && step->src.block) {
         see_span(prog, &step->src);
@@ -315,7 +316,12 @@ static uint32_t word_find(struct linker *ln, int rank, uint32_t sig)
     uint32_t word = name_find(&ln->names, name_key(NAME_WORD, (uint64_t)rank, sig, 0), &ck->nwords);
     if (word == before) {
         for (uint32_t s = 0; s < ck->slices; s++)
-            ck->words[word * ck->slices + s] = (struct tw_check_word){.rank = rank, .sig = sig};
+            ck->words[word * ck->slices + s] =
+                (struct tw_check_word){.rank = rank,
+                                       .sig = sig,
+                                       .raiser = {TW_CHECK_NONE, TW_CHECK_NONE},
+                                       .pair = {TW_CHECK_NONE, TW_CHECK_NONE},
+                                       .waiter = TW_CHECK_NONE};
     }
     return word;
 }
@@ -326,13 +332,24 @@ static uint64_t put_key(const struct linker *ln)
     return name_key(NAME_PUT, (uint64_t)ln->step->to, lane, 0);
 }
 
+static uint32_t pair_find(struct linker *ln)
+{
+    struct tw_check *ck = ln->ck;
+    uint32_t before = ck->npairs;
+    uint32_t pair = name_find(&ln->names, put_key(ln), &ck->npairs);
+    if (pair == before)
+        ck->pairs[pair] =
+            (struct tw_check_pair){.lane = (uint32_t)(ln->lane - ck->lanes), .to = ln->step->to};
+    return pair;
+}
+
 static void op_peers(struct linker *ln, uint32_t rule)
 {
     const struct tw_plan_step *step = ln->step;
     struct tw_check *ck = ln->ck;
     struct tw_check_op *op = ln->op;
     int rank = ln->lane->rank;
-    op->fifo_in = op->fifo_out = op->word = op->put_dim = TW_CHECK_NONE;
+    op->fifo_in = op->fifo_out = op->word = op->pair = TW_CHECK_NONE;
     if (rule & TW_TRAIT_RECEIVES)
         op->fifo_in = fifo_find(ln, step->from, rank, step->fifo_in);
     if (rule & TW_TRAIT_SENDS)
@@ -342,7 +359,7 @@ static void op_peers(struct linker *ln, uint32_t rule)
         op->sig_value = step->sig_value;
     }
     if (rule & TW_TRAIT_DST_PEER)
-        op->put_dim = name_find(&ln->names, put_key(ln), &ck->dims);
+        op->pair = pair_find(ln);
     ck->clocks = ck->clocks || (rule & (TW_TRAIT_SIG | TW_TRAIT_SRC_PEER | TW_TRAIT_DST_PEER)) != 0;
 }
 
@@ -364,22 +381,51 @@ static bool op_link(struct linker *ln)
     return op_overlap(ln);
 }
 
-/* What needs all steps in place: dependencies, and the puts that a signal makes visible. */
-static void refer_link(struct linker *ln)
+/* Who raises a word, and who waits for it. */
+static bool word_link(struct linker *ln)
 {
     struct tw_check *ck = ln->ck;
     struct tw_check_op *op = ln->op;
+    uint32_t self = (uint32_t)(ln->lane - ck->lanes), prog = ln->lane->prog;
+    struct tw_check_word *first = &ck->words[op->word * ck->slices];
+    if (op->op == TW_OP_SIGNAL && first->raiser[prog] != TW_CHECK_NONE &&
+        first->raiser[prog] != self) {
+        const struct tw_check_lane *other = &ck->lanes[first->raiser[prog]];
+        ln->lane->step = ln->step_index;
+        return tw_check_fault(ck, ln->lane, "signal %u of rank %d is raised by rank %d lane %u too",
+                              first->sig, first->rank, other->rank, other->index);
+    }
     if (op->op == TW_OP_SIGNAL)
-        op->put_dim = name_find(&ln->names, put_key(ln), NULL);
+        op->pair = name_find(&ln->names, put_key(ln), NULL);
+    for (struct tw_check_word *word = first; word < first + ck->slices; word++) {
+        if (op->op == TW_OP_SIGNAL) {
+            word->raiser[prog] = self;
+            word->pair[prog] = op->pair;
+            continue;
+        }
+        word->waiter = word->waited && word->waiter != self ? TW_CHECK_NONE : self;
+        word->waited = true;
+    }
+    return true;
+}
+
+/* What needs all steps in place: dependencies, and the puts that a signal makes visible. */
+static bool refer_link(struct linker *ln)
+{
+    struct tw_check *ck = ln->ck;
+    struct tw_check_op *op = ln->op;
+    if (op->word != TW_CHECK_NONE && !word_link(ln))
+        return false;
     op->dep_lane = op->dep_mark = TW_CHECK_NONE;
     if (ln->step->dep_lane == TW_NO_LANE)
-        return;
+        return true;
     op->dep_lane = ln->prog->rank_lane[ln->lane->rank] + ln->step->dep_lane;
     op->dep_step = ln->step->dep_step;
     struct tw_check_op *on = &ck->ops[ck->lanes[op->dep_lane].first_op + op->dep_step];
     if (on->mark == TW_CHECK_NONE)
         on->mark = ck->nmarks++;
     op->dep_mark = on->mark;
+    return true;
 }
 
 /* Apply a function to each step of the program. */
@@ -392,9 +438,7 @@ static bool prog_each(struct linker *ln, bool refer)
             ln->step_index = i;
             ln->step = tw_check_step_at(ck, ln->lane, i);
             ln->op = &ck->ops[ln->lane->first_op + i];
-            if (refer)
-                refer_link(ln);
-            else if (!op_link(ln))
+            if (!(refer ? refer_link(ln) : op_link(ln)))
                 return false;
         }
     }
@@ -432,13 +476,16 @@ static bool tables_alloc(struct tw_check *ck, const struct survey *all)
     ck->refs = tw_check_alloc(arena, all->refs, sizeof(*ck->refs));
     ck->fifos = tw_check_alloc(arena, all->ends, sizeof(*ck->fifos));
     ck->words = tw_check_alloc(arena, (size_t)all->sigs * ck->slices, sizeof(*ck->words));
+    ck->pairs = tw_check_alloc(arena, all->puts, sizeof(*ck->pairs));
     for (uint32_t p = 0; p < ck->nprogs; p++) {
         ck->progs[p].rank_lane =
             tw_check_alloc(arena, (size_t)ck->nranks + 1, sizeof(*ck->progs[p].rank_lane));
         if (!ck->progs[p].rank_lane)
             return tw_check_nomem(ck);
     }
-    return ck->lanes && ck->ops && ck->refs && ck->fifos && ck->words ? true : tw_check_nomem(ck);
+    return ck->lanes && ck->ops && ck->refs && ck->fifos && ck->words && ck->pairs
+               ? true
+               : tw_check_nomem(ck);
 }
 
 bool tw_check_link(struct tw_check *ck, const struct tw_plan *plan, const struct tw_plan *next)

@@ -183,8 +183,8 @@ bool tw_check_step(struct tw_check *ck, struct tw_check_lane *lane, const struct
         m.out->step = lane->step;
         m.out->unit = lane->unit;
     }
-    if (ck->clocks)
-        tw_check_clock_enter(ck, lane, op, m.in);
+    if (ck->clocks && !tw_check_clock_enter(ck, lane, op, m.in))
+        return false;
     if (!move(&m))
         return false;
     if (ck->clocks && !tw_check_clock_leave(ck, lane, op, m.out))

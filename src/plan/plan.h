@@ -13,30 +13,43 @@
  * Model. A plan belongs to (collective, ranks, root, algorithm, parameters) and never to a byte
  * count.
  *
- * Cells.   A partition cuts a buffer into `groups` groups of `per` cells. Cell c is sub-cell c %
- * per of group c / per. At the call every group is bound to a count of elements, cut into `per`
+ * Cells. A partition cuts a buffer into `groups` groups of `per` cells. Cell c is sub-cell c % per
+ * of group c / per. At the call every group is bound to a count of elements, cut into `per`
  * sub-cells whose sizes differ by at most one (the first count % per have one more). Kinds say what
  * the counts are: EQUAL the call's count for every group; PER_RANK counts[group] of the call;
- *          PAIR_SEND / PAIR_RECV the rank's own row / column of an all_to_all_v; RUNTIME filled by
- * a step. Two cells "fit" when they have equal sub-index and `per`, and their groups are bound to
- * equal counts. Spans.   A span is a list of cells of one buffer: for b < nblocks, for i < block:
- * first + b*stride + i. Slices.  Every cell is cut alike into slices of at most slice_elems
- * elements (bound at the call). Slice s of a step is slice s of every cell of its spans, packed in
- * span order; one FIFO slot holds it. A slice of a short cell may be empty; an empty slice still
- * takes its slot and its signal. Loops.   A call runs `loops` loops of `S` slices, S either 1 or
- * the plan's `slices`. Loop order is loop, step, slice: in a lane, all slices of step k in this
- * loop precede step k+1. SCRATCH and WIDE cells hold one loop's slices only and are reused by the
- * next loop. Lanes.   A rank's program is an ordered list of steps per lane; lanes run
- * concurrently. A step's dependency (dep_lane, dep_step) lets its slice s start when that step of
- * the same rank has finished its slice s of the same loop. A call ends on a rank when all its lanes
- * end; its next call starts then. FIFOs.   Keyed (from, to, fifo). Exactly one lane of `from`
- * writes it and one lane of `to` reads it. Depth is at least the plan's `depth` slots. Messages
- * carry their length; the order is the program order. Signals. sig is a word per (rank, sig, slice)
- * that only grows: SIGNAL raises the word at `to`, WAIT waits until the own word is at least
- * sig_value. Values are 1..sig_max inside a loop; the executor adds a base that grows from loop to
- * loop and call to call. PUT data is visible before a later SIGNAL of the same lane to the same
- * peer, and by nothing else that the lane does.
- * Width.   WIDE cells hold fp32 partials, all others the call's type; a message has one width. A
+ * PAIR_SEND / PAIR_RECV the rank's own row / column of an all_to_all_v; RUNTIME filled by a step.
+ * Two cells "fit" when they have equal sub-index and `per`, and their groups are bound to equal
+ * counts.
+ *
+ * Spans. A span is a list of cells of one buffer: for b < nblocks, for i < block: first + b*stride
+ * + i.
+ *
+ * Slices. Every cell is cut alike into slices of at most slice_elems elements (bound at the call).
+ * Slice s of a step is slice s of every cell of its spans, packed in span order; one FIFO slot
+ * holds it. A slice of a short cell may be empty; an empty slice still takes its slot and its
+ * signal.
+ *
+ * Loops. A call runs `loops` loops of `S` slices, S either 1 or the plan's `slices`. Loop order is
+ * loop, step, slice: in a lane, all slices of step k in this loop precede step k+1. SCRATCH and
+ * WIDE cells hold one loop's slices only and are reused by the next loop.
+ *
+ * Lanes. A rank's program is an ordered list of steps per lane; lanes run concurrently. A step's
+ * dependency (dep_lane, dep_step) lets its slice s start when that step of the same rank has
+ * finished its slice s of the same loop. A call ends on a rank when all its lanes end; its next
+ * call starts then. Where a scratch cell lies depends on the call's count: nothing holds from call
+ * to call.
+ *
+ * FIFOs. Keyed (from, to, fifo). Exactly one lane of `from` writes it and one lane of `to` reads
+ * it. Depth is at least the plan's `depth` slots, so that a free slot says nothing about what the
+ * receiver has done. Messages carry their length; the order is the program order.
+ *
+ * Signals. sig is a word per (rank, sig, slice) that only grows: SIGNAL raises the word at `to`,
+ * WAIT waits until the own word is at least sig_value. One lane of the plan raises a word, so that
+ * a wait knows whom it saw. Values are 1..sig_max inside a loop; the executor adds a base that
+ * grows from loop to loop and call to call. PUT data is visible before a later SIGNAL of the same
+ * lane to the same peer, and by nothing else that the lane does.
+ *
+ * Width. WIDE cells hold fp32 partials, all others the call's type; a message has one width. A
  * local or addressed source that is narrow widens into a WIDE dst (copy, reduce, put, get,
  * get_reduce). Wide to narrow happens only with ROUND, for which src is WIDE and dst is not: copy,
  * put, get, recv_reduce; a send or recv_reduce_send with ROUND sends a narrow message. Otherwise a
@@ -162,9 +175,9 @@ struct tw_plan {
     uint32_t nfifos; /* fifo ids are below it */
     uint32_t widest; /* most cells a message has on any rank; a FIFO slot is shared by so many */
     uint32_t nsigs, sig_max;
-    uint32_t caps; /* tw_plan_cap */
-    uint32_t
-        parity; /* copies of scratch that peers write, used in turn from call to call; at least 1 */
+    uint32_t caps;   /* tw_plan_cap */
+    uint32_t parity; /* copies of scratch that peers write or read, equal parts of it used in turn
+                      * by those calls that use peers' scratch; at least 1 */
     uint32_t nparts;
     struct tw_plan_part parts[TW_PLAN_PARTS_MAX];
     uint32_t scratch_cells,
