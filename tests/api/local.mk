@@ -12,3 +12,10 @@ tests_api_test_api_CPPFLAGS = $(AM_CPPFLAGS) $(GTEST_CFLAGS)
 tests_api_test_api_CFLAGS = $(AM_CFLAGS) -Wpedantic
 tests_api_test_api_CXXFLAGS = $(AM_CXXFLAGS) -Wpedantic
 tests_api_test_api_LDADD = libtwill_core.la $(GTEST_LIBS) -lgtest_main -lgtest -lpthread
+if !SANITIZER
+tests_api_test_api_SOURCES += tests/api/test_limits.cc
+tests_api_test_api_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc \
+	-Wl,--wrap=posix_memalign,--wrap=free \
+	-Wl,--wrap=pthread_mutex_lock,--wrap=pthread_mutex_trylock
+endif
