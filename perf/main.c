@@ -204,7 +204,8 @@ static int run(struct job *job)
         fputs("twill-perf: out of memory\n", stderr);
         return PERF_EXIT_FAILED;
     }
-    for (int i = 0; i < threads; i++)
+    workers[0] = (struct worker){.job = job};
+    for (int i = 1; i < threads; i++)
         workers[i] = (struct worker){.job = job, .thread = i};
     for (; started < threads; started++)
         if (pthread_create(&workers[started].handle, NULL, work, &workers[started]) != 0) {

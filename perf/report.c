@@ -48,6 +48,7 @@ void perf_report_columns(const struct perf_rank *rank, const struct perf_case *c
     for (int i = 0; i < 2; i++)
         printf(" %9s %7s %7s %6s", "(us)", "(GB/s)", "(GB/s)", "");
     printf("\n");
+    fflush(stdout); /* the first row may take long */
 }
 
 void perf_report_tolerance(const struct perf_case *c, int ranks)

@@ -168,13 +168,16 @@ static bool sweep_op(struct sweep *sweep, enum perf_op op)
     struct perf_case c = {.op = op, .type = options->types[0], .redop = options->redops[0]};
     if (sweep->rank->rank == 0)
         perf_report_columns(sweep->rank, &c);
-    for (int t = 0; t < (info->moves ? options->type_count : 1); t++)
-        for (int o = 0; o < (info->reduces ? options->redop_count : 1); o++) {
+    int types = info->moves ? options->type_count : 1;
+    int redops = info->reduces ? options->redop_count : 1;
+    for (int t = 0; t < types; t++) {
+        for (int o = 0; o < redops; o++) {
             c.type = options->types[t];
             c.redop = options->redops[o];
             if (!sweep_kind(sweep, &c))
                 return false;
         }
+    }
     return true;
 }
 

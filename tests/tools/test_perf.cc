@@ -375,6 +375,25 @@ TEST(Perf, ListsTheChoiceOfEachSize)
     EXPECT_EQ(list[3], (Words{"64", "16", "float32", "point", "to", "point"}));
 }
 
+/* A rank is killed in mid-run: the others say so and end by themselves, long before the grace. */
+TEST(Perf, AKilledRankEndsTheRun)
+{
+    Command c(Words{kRun, "-n", "3", "--grace", "60", kPerf, "all_reduce"} +
+              words("-b 8 -e 1K -n 1000000 -w 1"));
+    ASSERT_TRUE(c.read_until([&] { return contains(c.out, "busbw"); })) << c.err;
+    std::vector<pid_t> keeper = children_of(c.pid);
+    ASSERT_EQ(keeper.size(), 1u);
+    std::vector<pid_t> ranks = children_of(keeper[0]);
+    ASSERT_EQ(ranks.size(), 3u);
+    kill(ranks[1], SIGKILL);
+    EXPECT_EQ(c.finish(), 128 + SIGKILL) << c.err;
+    EXPECT_TRUE(contains(c.err, "rank 1 was ended by SIGKILL")) << c.err;
+    EXPECT_TRUE(contains(c.err, "twill-perf: rank 0: ")) << c.err;
+    EXPECT_TRUE(contains(c.err, "twill-perf: rank 2: ")) << c.err;
+    EXPECT_TRUE(contains(c.err, "TWILL_ERR_PEER")) << c.err;
+    EXPECT_FALSE(contains(c.err, "sent SIGTERM")) << c.err;
+}
+
 TEST(Perf, HelpAndVersion)
 {
     Command help({kPerf, "--help"});
