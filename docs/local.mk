@@ -12,3 +12,5 @@ update-docs: docs/params_gen
 if TESTS_ON
 check_PROGRAMS += docs/params_gen
 endif
+
+dist_man_MANS += docs/man/twill-run.1 docs/man/twill-perf.1 docs/man/twill-info.1

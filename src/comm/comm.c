@@ -131,6 +131,8 @@ static enum twill_status init_run(struct twill_comm *comm)
     sodium_memzero(&comm->args.id, sizeof(comm->args.id));
     if (status == TWILL_OK)
         return ready_or_failed(comm);
+    if (status == TWILL_ERR_PEER)
+        tw_ctl_news(comm);
     /* A wait that was cut short ends with ABORTED: the communicator's own failure says why. */
     if (tw_comm_status(comm) == TWILL_OK) {
         (void)snprintf(text, sizeof(text), "rank %d: %.*s", comm->rank, TW_ERROR_TEXT_BYTES - 32,
@@ -251,7 +253,10 @@ void tw_comm_free(struct twill_comm *comm)
     tw_ctl_mute(comm);
     if (comm->ops != NULL)
         tw_ops_destroy(comm);
-    tw_record_life(comm, TW_LIFE_DESTROYED);
+    /* Of a failure the peers are told by the control links; they are to say that, not what follows
+     * from it. */
+    if (tw_comm_status(comm) == TWILL_OK)
+        tw_record_life(comm, TW_LIFE_DESTROYED);
     tw_ctl_destroy(comm);
     tw_record_destroy(comm);
     tw_chan_destroy(comm->chan);

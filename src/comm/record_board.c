@@ -116,7 +116,7 @@ void tw_record_pack(const struct tw_call_info *info, uint64_t number, struct tw_
     call->algo_hash = info->algo_hash;
 }
 
-static void publish(struct tw_board_lane *lane, const struct tw_record_call *call)
+void tw_record_publish(struct tw_board_lane *lane, const struct tw_record_call *call)
 {
     struct tw_board_call *slot = &lane->calls[call->number % TW_RECORD_DEPTH];
 
@@ -136,12 +136,12 @@ uint64_t tw_record_begin(struct twill_comm *comm, const struct tw_call_info *inf
 
     if (info->coll != TW_COLL_P2P) {
         tw_record_pack(info, ++comm->record->begun, &call);
-        publish(&board->colls, &call);
+        tw_record_publish(&board->colls, &call);
         return tw_record_hash(comm->id_hash, &call);
     }
     size_t pair = tw_record_pair(info->peer, info->is_send);
     tw_record_pack(info, ++comm->record->pairs[pair][0], &call);
-    publish(&board->pairs[pair], &call);
+    tw_record_publish(&board->pairs[pair], &call);
     return tw_record_pair_hash(comm->id_hash, info->is_send ? comm->rank : info->peer,
                                info->is_send ? info->peer : comm->rank, &call);
 }

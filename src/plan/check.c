@@ -46,40 +46,43 @@ static bool mixes_init(struct tw_check *ck, struct tw_check_prog *prog, uint32_t
     return true;
 }
 
-/* How calls cut their data: all into 1, all into the most slices, or in turn. */
-enum cut { CUT_ONE, CUT_MOST, CUT_IN_TURN };
+/* How the calls of a run cut their data: loops, and 1 slice or the most; in turn: calls of 1 loop
+ * of 1 alternate with those of 2 loops of the most, starting with the former (most: the latter). */
+struct cut {
+    uint32_t loops;
+    bool most, in_turn;
+};
 
-static bool run_cut(struct tw_check *ck, uint32_t group, enum cut cut)
+static bool run_cut(struct tw_check *ck, uint32_t group, struct cut cut)
 {
     uint32_t each = ck->ncalls / ck->nprogs;
     for (uint32_t c = 0; c < ck->ncalls; c++) {
         struct tw_check_call *call = &ck->calls[c];
         call->prog = c % ck->nprogs;
         const struct tw_check_prog *prog = &ck->progs[call->prog];
-        bool most = cut == CUT_MOST || (cut == CUT_IN_TURN && (c / ck->nprogs + group) % 2 == 1);
-        call->slices = most ? prog->plan->slices : 1;
+        bool turn = (c / ck->nprogs + group + cut.most) % 2 == 1;
+        call->loops = cut.in_turn && !turn ? 1 : cut.loops;
+        call->slices = (cut.in_turn ? turn : cut.most) ? prog->plan->slices : 1;
         uint32_t mix = (group * each + c / ck->nprogs) % prog->nmixes;
         call->inplace = prog->mixes + (size_t)mix * (size_t)ck->nranks;
     }
     return tw_check_run(ck);
 }
 
-/* Without clocks the number of slices decides only who waits, never what is computed, and ranks in
- * place only what is computed: one pass may vary both. */
+/* Without clocks, loops and slices decide only who waits, never what is computed, and ranks in
+ * place only what is computed: one run may vary all of them. */
 static bool runs(struct tw_check *ck)
 {
-    bool cut = ck->slices > 1;
+    static const struct cut cuts[] = {{2, false, true},  {2, true, true},  {1, false, false},
+                                      {2, false, false}, {1, true, false}, {2, true, false}};
+    uint32_t ncuts = !ck->clocks ? 1 : ck->slices > 1 ? 6 : 4;
     uint32_t mixes = ck->progs[0].nmixes, each = ck->ncalls / ck->nprogs;
     if (ck->nprogs > 1 && ck->progs[1].nmixes > mixes)
         mixes = ck->progs[1].nmixes;
-    for (uint32_t group = 0; group * each < mixes; group++) {
-        if (!cut || ck->clocks) {
-            if (!run_cut(ck, group, CUT_ONE) || (cut && !run_cut(ck, group, CUT_MOST)))
+    for (uint32_t group = 0; group * each < mixes; group++)
+        for (uint32_t c = 0; c < ncuts; c++)
+            if ((!cuts[c].in_turn || group == 0 || ncuts == 1) && !run_cut(ck, group, cuts[c]))
                 return false;
-        }
-        if (cut && (!ck->clocks || group == 0) && !run_cut(ck, group, CUT_IN_TURN))
-            return false;
-    }
     return true;
 }
 

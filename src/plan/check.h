@@ -12,7 +12,7 @@
  * false after tw_check_fault or tw_check_nomem, and the first failure sticks. */
 
 #define TW_CHECK_NONE UINT32_MAX
-#define TW_CHECK_LOOPS 2
+#define TW_CHECK_LOOPS 2 /* most in a call */
 #define TW_CHECK_DIMS_BLOCK 16
 #define TW_CHECK_CALLS_MAX (TW_PLAN_PARITY_MAX + 2)
 
@@ -173,6 +173,7 @@ struct tw_check_word {
     uint32_t prog;                 /* of the newest raise */
     uint32_t waits;                /* in ck->reads, those since another lane began to raise */
     uint64_t value;                /* now */
+    uint64_t consumed;             /* by waits of the only waiter: raises up to it are gone */
     struct tw_check_raise *raises; /* owned by the check, [room] */
     uint32_t count, room;
 };
@@ -209,7 +210,7 @@ struct tw_check_access {
 
 /* One call of a run. */
 struct tw_check_call {
-    uint32_t prog, slices;
+    uint32_t prog, slices, loops;
     const uint8_t *inplace;  /* [nranks] */
     uint32_t first_unit;     /* of loop 0 slice 0 */
     uint32_t scratch_number; /* of those that use peers' scratch */

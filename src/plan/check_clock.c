@@ -62,7 +62,7 @@ void tw_check_clock_reset(struct tw_check *ck)
     ck->nseen = 0;
     for (uint32_t w = 0; w < ck->nwords * ck->slices; w++) {
         struct tw_check_word *word = &ck->words[w];
-        word->value = 0;
+        word->value = word->consumed = 0;
         word->count = word->prog = 0;
         word->waits = TW_CHECK_NONE;
     }
@@ -98,31 +98,41 @@ static bool seen_add(struct tw_check *ck, uint32_t pair, const struct tw_check_l
     return true;
 }
 
-/* A wait learns what the first raise that satisfies it knew: a later one knows more. The only lane
- * that waits has no use for older raises. */
+/* The only lane that waits has no use for the raises up to the one that it saw. */
+static void word_consume(struct tw_check_word *word, uint32_t seen)
+{
+    uint32_t left = word->count - seen - 1;
+    word->consumed = word->raises[seen].value;
+    for (uint32_t i = 0; i < left; i++) { /* swapped, as entries own their clocks */
+        struct tw_check_raise spare = word->raises[i];
+        word->raises[i] = word->raises[seen + 1 + i];
+        word->raises[seen + 1 + i] = spare;
+    }
+    word->count = left;
+}
+
+/* A wait learns what the first raise that satisfies it knew: a later one knows more. That raise
+ * must be of the wait's own loop: a later loop may not come. */
 static bool word_wait(struct tw_check *ck, struct tw_check_lane *lane, const struct tw_check_op *op)
 {
     struct tw_check_word *word = &ck->words[op->word * ck->slices + lane->slice];
     uint64_t value = tw_check_sig_value(ck, lane, op);
+    uint64_t last = value - op->sig_value + ck->progs[lane->prog].plan->sig_max;
     uint32_t first = 0;
-    while (first < word->count && word->raises[first].value < value)
-        first++;
-    if (first == word->count) /* seen by an earlier wait of this lane */
+    if (value <= word->consumed)
         return tw_check_read_add(ck, &word->waits, lane);
-    struct tw_check_raise *raise = &word->raises[first];
+    while (word->raises[first].value < value)
+        first++;
+    const struct tw_check_raise *raise = &word->raises[first];
+    if (raise->value > last)
+        return tw_check_fault(ck, lane, "waits for signal %u to reach %u, which no one raises",
+                              word->sig, op->sig_value);
     join(ck, lane->clock, raise->clock);
     uint32_t pair = word->pair[word->prog];
     if (raise->bound && pair != TW_CHECK_NONE && !seen_add(ck, pair, lane, raise->bound))
         return false;
-    if (word->waiter != TW_CHECK_NONE) {
-        uint32_t left = word->count - first - 1;
-        for (uint32_t i = 0; i < left; i++) {
-            struct tw_check_raise spare = word->raises[i];
-            word->raises[i] = word->raises[first + 1 + i];
-            word->raises[first + 1 + i] = spare;
-        }
-        word->count = left;
-    }
+    if (word->waiter != TW_CHECK_NONE)
+        word_consume(word, first);
     return tw_check_read_add(ck, &word->waits, lane);
 }
 

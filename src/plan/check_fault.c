@@ -129,7 +129,7 @@ bool tw_check_deadlock(struct tw_check *ck)
         for (uint32_t l = prog->rank_lane[r]; l < prog->rank_lane[r + 1]; l++) {
             struct tw_check_lane *lane = &ck->lanes[l];
             char what[96];
-            if (lane->loop >= TW_CHECK_LOOPS)
+            if (lane->loop >= ck->calls[state->call].loops)
                 continue;
             waits_for(ck, lane, &ck->ops[lane->first_op + lane->step], what, sizeof(what));
             return tw_check_fault(ck, lane, "waits forever for %s (deadlock)", what);

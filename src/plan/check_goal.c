@@ -173,7 +173,7 @@ bool tw_check_goal(struct tw_check *ck, int rank)
         return barrier_goal(ck, rank);
     if (!has_out(prog->plan, rank))
         return true;
-    for (uint32_t plane = 0; plane < TW_CHECK_LOOPS * call->slices; plane++) {
+    for (uint32_t plane = 0; plane < call->loops * call->slices; plane++) {
         const struct tw_check_value *out =
             ck->values + call->bases[rank][TW_BUF_OUT] + (size_t)plane * prog->user_stride;
         uint32_t unit = call->first_unit + plane;

@@ -96,7 +96,7 @@ static void user_fill(struct tw_check *ck, int rank, const struct tw_check_call 
     const size_t *bases = call->bases[rank];
     bool has_in = tw_check_has_in(prog->plan, rank);
     uint32_t first = (uint32_t)rank * prog->in_cells;
-    for (uint32_t plane = 0; plane < TW_CHECK_LOOPS * call->slices; plane++) {
+    for (uint32_t plane = 0; plane < call->loops * call->slices; plane++) {
         struct tw_check_value *out = ck->values + bases[TW_BUF_OUT] + plane * prog->user_stride;
         struct tw_check_value *in = ck->values + bases[TW_BUF_IN] + plane * prog->user_stride;
         memset(out, 0, prog->out_cells * sizeof(*out));
@@ -121,7 +121,7 @@ static void call_begin(struct tw_check *ck, int rank)
     for (uint32_t l = prog->rank_lane[rank]; l < prog->rank_lane[rank + 1]; l++) {
         struct tw_check_lane *lane = &ck->lanes[l];
         lane->call = state->call;
-        lane->loop = lane->nsteps ? 0 : TW_CHECK_LOOPS;
+        lane->loop = lane->nsteps ? 0 : call->loops;
         lane->step = lane->slice = 0;
         lane->unit = call->first_unit;
         lane->call_time[lane->call] = lane->time;
@@ -179,7 +179,7 @@ static void lane_advance(struct tw_check_lane *lane, const struct tw_check_call 
 static bool lane_run(struct tw_check *ck, struct tw_check_lane *lane)
 {
     const struct tw_check_call *call = &ck->calls[lane->call];
-    while (lane->loop < TW_CHECK_LOOPS) {
+    while (lane->loop < call->loops) {
         const struct tw_check_op *op = &ck->ops[lane->first_op + lane->step];
         if (!op_ready(ck, lane, op))
             return true;
@@ -259,9 +259,9 @@ static void calls_number(struct tw_check *ck)
         call->first_unit = unit;
         call->scratch_number = scratch;
         call->signal_base = base;
-        unit += TW_CHECK_LOOPS * call->slices;
+        unit += call->loops * call->slices;
         scratch += prog->peer_scratch;
-        base += (uint64_t)TW_CHECK_LOOPS * prog->plan->sig_max;
+        base += (uint64_t)call->loops * prog->plan->sig_max;
         call_layout(ck, c);
     }
 }

@@ -3,7 +3,12 @@ check_PROGRAMS += tests/api/test_api
 TESTS += tests/api/test_api
 tests_api_test_api_SOURCES = \
 	tests/api/world.cc tests/api/world.h tests/api/data.h \
+	tests/api/header_c.c tests/api/test_header.cc \
 	tests/api/test_coll.cc tests/api/test_group.cc \
-	tests/api/test_stream.cc tests/api/test_errors.cc
+	tests/api/test_stream.cc tests/api/test_errors.cc \
+	tests/api/test_life.cc tests/api/test_faults.cc \
+	tests/api/test_mem.cc
 tests_api_test_api_CPPFLAGS = $(AM_CPPFLAGS) $(GTEST_CFLAGS)
+tests_api_test_api_CFLAGS = $(AM_CFLAGS) -Wpedantic
+tests_api_test_api_CXXFLAGS = $(AM_CXXFLAGS) -Wpedantic
 tests_api_test_api_LDADD = libtwill_core.la $(GTEST_LIBS) -lgtest_main -lgtest -lpthread

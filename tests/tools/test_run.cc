@@ -27,11 +27,6 @@ std::vector<std::string> sorted_lines(const std::string &text)
     return lines;
 }
 
-bool contains(const std::string &text, const std::string &part)
-{
-    return text.find(part) != std::string::npos;
-}
-
 std::vector<pid_t> pids_of(const std::string &text)
 {
     std::vector<pid_t> pids;
