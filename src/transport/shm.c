@@ -165,10 +165,9 @@ static void shm_close(struct tw_net *net)
     }
     tw_shm_service_stop(net);
     shm_unlisten(net->shm->service);
-    for (struct tw_listener *listener = net->shm->listeners; listener != NULL;) {
-        struct tw_listener *next = listener->next;
-        shm_unlisten(listener);
-        listener = next;
+    for (struct tw_listener *next, *at = net->shm->listeners; at != NULL; at = next) {
+        next = at->next;
+        shm_unlisten(at);
     }
     tw_fifo_sweep(net, true);
     eps_free(net->shm->live);
