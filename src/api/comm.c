@@ -206,7 +206,7 @@ enum twill_status twill_comm_async_error(twill_comm_t comm, enum twill_status *s
     return TWILL_OK;
 }
 
-static enum twill_status ask(twill_comm_t comm, const char *call, int *out)
+static enum twill_status ask(twill_comm_t comm, const char *call, const int *out)
 {
     enum twill_status status = tw_api_alive(comm, call);
     if (!tw_failed(status) && !out)

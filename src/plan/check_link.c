@@ -239,7 +239,7 @@ static void op_widths(struct linker *ln, uint32_t rule)
     uint8_t src = step->src.block ? width_of(&step->src) : TW_WIDTH_ANY;
     uint8_t dst = step->dst.block ? width_of(&step->dst) : TW_WIDTH_ANY;
     op->in_width = rule & TW_TRAIT_REDUCES ? src : dst;
-    op->out_width = rule & (TW_TRAIT_SRC | TW_TRAIT_SRC_MAYBE) ? src : TW_WIDTH_ANY;
+    op->out_width = (rule & (TW_TRAIT_SRC | TW_TRAIT_SRC_MAYBE)) ? src : TW_WIDTH_ANY;
     if (step->flags & TW_STEP_ROUND)
         op->out_width = TW_WIDTH_NARROW;
     if (!det || !(rule & (TW_TRAIT_SRC | TW_TRAIT_SRC_MAYBE)))
