@@ -249,7 +249,7 @@ bool tw_param_row(size_t i, struct tw_param_row *row)
 
 const char *tw_param_env_rank(void)
 {
-    static const char *const names[] = {PREFIX "RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
+    static const char *const names[] = {"TWILL_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
                                         "SLURM_PROCID"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

@@ -130,14 +130,14 @@ void tw_last_error_forget(const void *key)
 
 size_t tw_type_bytes(twill_type_t type)
 {
-    switch (type) {
-#define TYPE_CASE(name, value, bytes)                                                              \
-    case TWILL_##name:                                                                             \
-        return bytes;
-        TWILL_TYPE_LIST(TYPE_CASE)
-#undef TYPE_CASE
-    }
-    return 0;
+    static const size_t type_bytes[] = {
+#define TYPE_BYTES(name, value, bytes) [value] = (bytes),
+        TWILL_TYPE_LIST(TYPE_BYTES)
+#undef TYPE_BYTES
+    };
+    size_t i = (size_t)type;
+
+    return i < sizeof(type_bytes) / sizeof(type_bytes[0]) ? type_bytes[i] : 0;
 }
 
 const char *tw_type_name(twill_type_t type)
