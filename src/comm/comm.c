@@ -125,9 +125,15 @@ err_free:
 static enum twill_status ready_or_failed(struct twill_comm *comm)
 {
     (void)pthread_mutex_lock(&comm->lock);
-    if (comm->failing == TWILL_OK)
+    bool ready = comm->failing == TWILL_OK;
+    if (ready)
         __atomic_store_n(&comm->state, TW_COMM_READY, __ATOMIC_RELEASE);
     (void)pthread_mutex_unlock(&comm->lock);
+    if (ready)
+        return TWILL_OK;
+    /* whoever fails it holds the loop's lock until the status is there to be seen */
+    tw_loop_lock(comm->ctl->loop);
+    tw_loop_unlock(comm->ctl->loop);
     return tw_comm_status(comm);
 }
 
