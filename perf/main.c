@@ -119,7 +119,7 @@ static int run_sweep(struct perf_rank *rank)
     }
     bool good = (rank->rank != 0 || perf_files_try(options)) && rank_create(rank) &&
                 perf_sweep(rank, &rows);
-    if (good && rank->rank == 0)
+    if (good && rank->rank == 0 && !options->list)
         good = perf_files_write(rank, &rows);
     if (!good)
         twill_comm_abort(rank->comm); /* the others shall not wait */

@@ -287,8 +287,9 @@ TEST_P(Chan, DestroyInAnyOrder)
                     memset(data, 0xff, 1000);
                     tw_chan_commit(me.chan, i, 0, 1000, 1);
                 }
-                memset(tw_chan_peer_scratch(me.chan, i), 0xff, 8192);
-                tw_chan_peer_signals(me.chan, i)[0] = 5;
+                memset(static_cast<char *>(tw_chan_peer_scratch(me.chan, i)) + 1024 * me.rank, 0xff,
+                       1024);
+                tw_chan_peer_signals(me.chan, i)[me.rank] = 5;
             }
             me.place->meeting.meet();
         }
@@ -439,7 +440,7 @@ TEST(ChanAlone, FifoBytesFollowFreeStaging)
     EXPECT_EQ(262144u, tw_chan_fifo_bytes(&nets, 1, 1));
     EXPECT_EQ(262144u, tw_chan_fifo_bytes(&nets, 16, 1)); /* 15 of them, under 4 MiB */
     EXPECT_EQ(131072u, tw_chan_fifo_bytes(&nets, 17, 1)); /* 16 and their counters: over */
-    EXPECT_EQ(65536u, tw_chan_fifo_bytes(&nets, 8, 8)); /* 56 of them */
+    EXPECT_EQ(65536u, tw_chan_fifo_bytes(&nets, 8, 8));   /* 56 of them */
     EXPECT_EQ(32768u, tw_chan_fifo_bytes(&nets, 9, 8));
     EXPECT_EQ(1024u, tw_chan_fifo_bytes(&nets, 1000, 8)); /* not within an eighth, but within all */
     EXPECT_EQ(0u, tw_chan_fifo_bytes(&nets, 100000, 8));
