@@ -85,6 +85,9 @@ int perf_type_digits(twill_type_t type);
 /** Bits of n elements of a rank's input, from index first. */
 void perf_values_bits(const struct perf_values *values, int rank, size_t first, size_t n,
                       uint64_t *bits);
+/** The same elements of a float type as numbers. scratch: [n] */
+void perf_values_numbers(const struct perf_values *values, int rank, size_t first, size_t n,
+                         uint64_t *scratch, double *number);
 void perf_values_store(const struct perf_values *values, int rank, size_t first, size_t n,
                        void *data);
 /** Bits of element i as they lie in memory. */
