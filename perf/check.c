@@ -232,7 +232,7 @@ static void tell_first(const struct perf_rank *rank, const struct perf_case *c,
 static uint64_t compare_output(const struct perf_rank *rank, const struct perf_case *c,
                                const struct perf_values *values)
 {
-    struct expected expected;
+    struct expected expected = {.is_number = false};
     const void *recv = perf_case_recv(rank, c);
     uint64_t wrong = 0;
     for (size_t first = 0; first < c->recv_count; first += BLOCK) {
@@ -355,7 +355,7 @@ static bool check_barrier(struct perf_rank *rank, const struct perf_case *c, siz
         return false;
     uint64_t last_in_ns = 0;
     for (int r = 0; r < rank->size; r++)
-        last_in_ns = all[2 * r] > last_in_ns ? all[2 * r] : last_in_ns;
+        last_in_ns = all[2 * (size_t)r] > last_in_ns ? all[2 * (size_t)r] : last_in_ns;
     *wrong = mine[1] < last_in_ns || (spoil && rank->rank == 0);
     return true;
 }

@@ -22,9 +22,10 @@
 
 void tw_ctl_flood(struct tw_ctl *ctl, const struct tw_link *except)
 {
-    struct tw_frame_error error = {.status = tw_comm_status(ctl->comm), .origin = ctl->comm->rank};
+    struct tw_frame_error error = {.origin = ctl->comm->rank};
 
     (void)pthread_mutex_lock(&ctl->comm->lock);
+    error.status = ctl->comm->failing;
     memcpy(error.text, ctl->comm->failure, sizeof(error.text));
     (void)pthread_mutex_unlock(&ctl->comm->lock);
     if (&ctl->meet != except)
@@ -41,8 +42,10 @@ void tw_ctl_flood(struct tw_ctl *ctl, const struct tw_link *except)
 void tw_ctl_fail(struct tw_ctl *ctl, const struct tw_link *from, enum twill_status status,
                  const char *text)
 {
-    if (tw_comm_mark(ctl->comm, status, text))
-        tw_ctl_flood(ctl, from);
+    if (!tw_comm_mark(ctl->comm, status, text))
+        return;
+    tw_ctl_flood(ctl, from);
+    tw_comm_publish(ctl->comm);
 }
 
 void tw_ctl_gone(struct tw_ctl *ctl, int rank, const char *why)

@@ -253,6 +253,9 @@ int32_t tw_ctl_pid(const struct twill_comm *comm, int rank);
 
 /** Only the status and its sentence, no telling. @return true: it is the first failure */
 bool tw_comm_mark(struct twill_comm *comm, enum twill_status status, const char *text);
+/** After mark and after the peers were told: waiters see the status. A process may end as soon as
+ * they do. */
+void tw_comm_publish(struct twill_comm *comm);
 /** As tw_comm_fail with a ready sentence that has been logged. */
 void tw_comm_fail_text(struct twill_comm *comm, enum twill_status status, const char *text);
 
@@ -263,9 +266,11 @@ void tw_record_destroy(struct twill_comm *comm);
 /* What the boards say. No lock; the communicator has been ready. */
 /** "its last call was all_reduce #7 count 100 float32 sum, finished". @return false: none yet */
 bool tw_record_last(struct twill_comm *comm, int rank, char *text, size_t bytes);
-enum tw_record_life { TW_LIFE_OPEN, TW_LIFE_FINALIZING, TW_LIFE_DESTROYED };
-/** Show that this rank has entered finalize, or destroys the communicator. */
+enum tw_record_life { TW_LIFE_OPEN, TW_LIFE_FINALIZING, TW_LIFE_DESTROYED, TW_LIFE_FAILED };
+/** Show that this rank has entered finalize, destroys the communicator, or that it has failed. */
 void tw_record_life(struct twill_comm *comm, enum tw_record_life life);
+/** rank's board says that it has failed; false while this rank is in init. */
+bool tw_record_failed(const struct twill_comm *comm, int rank);
 /** Fail with TWILL_ERR_TIMEOUT: names those that are not in finalize, and what they do. */
 void tw_record_late(struct twill_comm *comm, const char *where);
 

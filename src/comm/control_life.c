@@ -35,6 +35,21 @@ static void meet_give_up(struct tw_ctl *ctl)
     tw_ctl_fail(ctl, NULL, TWILL_ERR_PEER, text);
 }
 
+/* A rank that had failed before its process ended is not the cause, if there is another. */
+static void peers_give_up(struct tw_ctl *ctl)
+{
+    for (int pass = 0; pass < 2; pass++) {
+        for (int r = 0; r < ctl->comm->size; r++) {
+            struct tw_ctl_peer *peer = &ctl->peers[r];
+            if (!peer->lost || (pass == 0 && tw_record_failed(ctl->comm, r)))
+                continue;
+            if (!peer->left && !ctl->fin_done)
+                tw_ctl_gone(ctl, r, "its process has ended");
+            peer->lost = false;
+        }
+    }
+}
+
 static void lost_give_up(struct tw_ctl *ctl)
 {
     bool init = __atomic_load_n(&ctl->comm->state, __ATOMIC_ACQUIRE) == TW_COMM_INIT;
@@ -44,11 +59,8 @@ static void lost_give_up(struct tw_ctl *ctl)
             tw_ctl_gone(ctl, ctl->tree_rank[i], "it closed its control link");
         ctl->tree_lost[i] = false;
     }
-    for (int r = 0; ctl->peers != NULL && r < ctl->comm->size; r++) {
-        if (ctl->peers[r].lost && !ctl->peers[r].left && !ctl->fin_done)
-            tw_ctl_gone(ctl, r, "its process has ended");
-        ctl->peers[r].lost = false;
-    }
+    if (ctl->peers != NULL)
+        peers_give_up(ctl);
     if (ctl->meet_lost && init)
         meet_give_up(ctl);
     ctl->meet_lost = false;

@@ -176,6 +176,8 @@ static enum finding absent_fail(const struct view *view, int peer, const struct 
 {
     char phase[96];
 
+    if (presence->life == TW_LIFE_FAILED)
+        return FOUND_LATE; /* why it has failed the control links will tell */
     if (presence->life != TW_LIFE_OPEN) {
         tw_comm_fail(view->comm, TWILL_ERR_MISMATCH, "rank %d %s, rank %d called %s", peer,
                      presence->life == TW_LIFE_FINALIZING ? "is in finalize"
@@ -200,6 +202,9 @@ static enum finding peer_look(const struct view *view, int peer, const struct tw
         .life = tw_record_word(&board->life),
         .gone = tw_chan_peer_status(view->comm->chan, peer) != TWILL_OK,
     };
+    /* of a failure the control links are about to tell; it explains what follows from it */
+    if (presence.life == TW_LIFE_FAILED)
+        return FOUND_NOTHING;
     bool absent = presence.gone || presence.life != TW_LIFE_OPEN;
 
     if (tw_record_word(&lane->begun) < view->number)

@@ -57,6 +57,16 @@ void tw_record_life(struct twill_comm *comm, enum tw_record_life life)
         __atomic_store_n(&board->life, (uint64_t)life, __ATOMIC_RELEASE);
 }
 
+bool tw_record_failed(const struct twill_comm *comm, int rank)
+{
+    const struct tw_board *board;
+
+    if (__atomic_load_n(&comm->state, __ATOMIC_ACQUIRE) == TW_COMM_INIT)
+        return false;
+    board = tw_record_board(comm, rank);
+    return board != NULL && tw_record_word(&board->life) == TW_LIFE_FAILED;
+}
+
 /* ---- hash --------------------------------------------------------------------------------------
  * Two halves of a 128-bit product folded together: a few cycles a step, and every bit of both
  * factors reaches every bit of the result. Not secret: ranks trust each other.

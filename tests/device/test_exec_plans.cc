@@ -551,9 +551,11 @@ TEST(ExecPlans, GetAndGetReduce)
         return drive(execs, rng);
     };
     for (int size = 2; size <= 5; size++) {
-        World world({size});
+        WorldConfig config = {size};
+        config.scratch_bytes = 16 << 10;
+        World world(config);
         const PlanPtr plan = get_plan(size, 1);
-        for (const size_t count : {0, 1, 3, 1000, 1300000}) { // the last needs several loops
+        for (const size_t count : {0, 1, 3, 1000, 50000}) { // the last needs several loops
             check_get(world, plan.get(), count, one_thread, rng);
             check_get(world, plan.get(), count / 2, drive_threads, rng);
         }
@@ -565,7 +567,7 @@ TEST(ExecPlans, ScratchInTurn)
     std::mt19937_64 rng(7);
     World world({3});
     const PlanPtr plan = get_plan(3, 2);
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < (int)rounds(200); i++) {
         check_get(world, plan.get(), rng() % 2000, drive_threads, rng);
     }
 }

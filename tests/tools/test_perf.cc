@@ -330,7 +330,6 @@ TEST(Perf, SaysWhatIsWrongWithTheCommandLine)
         {"all_reduce -G 1", 2, "no CUDA graphs"},
         {"all_reduce -R 2", 2, "windows are not in this build"},
         {"all_reduce -R 7", 2, "-R takes a number"},
-        {"all_reduce --list", 2, "--list is not available"},
         {"all_reduce --bogus", 2, "--bogus"},
         {"broadcast -t 2 -r 2 -e 8", 2, "-r 2: there are 2 ranks"},
         {"all_reduce -e 8 --json /nonexistent/out.json", 3, "cannot write /nonexistent/out.json"},
@@ -362,6 +361,37 @@ TEST(Perf, OneRankThatFailsEndsTheOthers)
               words("-e 64 -n 1"));
     EXPECT_EQ(c.finish(), 3);
     EXPECT_TRUE(contains(c.err, "cannot write /nonexistent/x")) << c.err;
+}
+
+TEST(Perf, ListsTheChoiceOfEachSize)
+{
+    Command command(Words{"env", "TWILL_ALGO=ring", kRun, "-n", "3", kPerf} +
+                    words("all_reduce send_recv --list -b 8 -e 64 -f 8"));
+    ASSERT_EQ(command.finish(), 0) << command.err;
+    std::vector<Words> list = rows(command.out);
+    ASSERT_EQ(list.size(), 4u) << command.out;
+    EXPECT_EQ(list[0], (Words{"8", "2", "float32", "ring", "simple", "1"}));
+    EXPECT_EQ(list[1], (Words{"64", "16", "float32", "ring", "simple", "1"}));
+    EXPECT_EQ(list[3], (Words{"64", "16", "float32", "point", "to", "point"}));
+}
+
+/* A rank is killed in mid-run: the others say so and end by themselves, long before the grace. */
+TEST(Perf, AKilledRankEndsTheRun)
+{
+    Command c(Words{kRun, "-n", "3", "--grace", "60", kPerf, "all_reduce"} +
+              words("-b 8 -e 1K -n 1000000 -w 1"));
+    ASSERT_TRUE(c.read_until([&] { return contains(c.out, "busbw"); })) << c.err;
+    std::vector<pid_t> keeper = children_of(c.pid);
+    ASSERT_EQ(keeper.size(), 1u);
+    std::vector<pid_t> ranks = children_of(keeper[0]);
+    ASSERT_EQ(ranks.size(), 3u);
+    kill(ranks[1], SIGKILL);
+    EXPECT_EQ(c.finish(), 128 + SIGKILL) << c.err;
+    EXPECT_TRUE(contains(c.err, "rank 1 was ended by SIGKILL")) << c.err;
+    EXPECT_TRUE(contains(c.err, "twill-perf: rank 0: ")) << c.err;
+    EXPECT_TRUE(contains(c.err, "twill-perf: rank 2: ")) << c.err;
+    EXPECT_TRUE(contains(c.err, "TWILL_ERR_PEER")) << c.err;
+    EXPECT_FALSE(contains(c.err, "sent SIGTERM")) << c.err;
 }
 
 TEST(Perf, HelpAndVersion)
