@@ -207,9 +207,9 @@ void perf_report_head(const struct perf_rank *rank);
 void perf_report_columns(const struct perf_rank *rank, const struct perf_case *c);
 /** Said of a type and reduction that is not checked exactly. */
 void perf_report_tolerance(const struct perf_case *c, int ranks);
-/** in: NULL when there is no in-place form */
 /** --list: what a case would run with. */
 void perf_report_choice(const struct perf_row *row);
+/** in: NULL when there is no in-place form */
 void perf_report_row(const struct perf_row *out, const struct perf_row *in);
 void perf_report_tail(const struct perf_rows *rows, bool checked);
 
