@@ -158,7 +158,8 @@ struct tw_check_seen {
 
 struct tw_check_raise {
     uint64_t value;
-    uint32_t bound; /* puts of the pair that it makes visible; 0: none */
+    uint32_t lane;
+    uint32_t pair, bound; /* puts that it makes visible; bound 0: none */
     uint32_t *clock;
 };
 /* A signal word of one slice. One lane of a plan raises it; its raises that a wait may still be for
@@ -167,8 +168,7 @@ struct tw_check_word {
     int32_t rank;
     uint32_t sig;
     uint32_t raiser[2];            /* lane by program; TW_CHECK_NONE: none */
-    uint32_t pair[2];              /* of the raiser; TW_CHECK_NONE: none */
-    uint32_t waiter;               /* the one lane that waits; TW_CHECK_NONE: several */
+    uint32_t waiter;               /* index of the one lane that waits; TW_CHECK_NONE: several */
     bool waited;                   /* by a lane, in the plans */
     uint32_t prog;                 /* of the newest raise */
     uint32_t waits;                /* in ck->reads, those since another lane began to raise */
@@ -268,8 +268,8 @@ struct tw_check {
     uint64_t *passed; /* [nlanes * nranks * 2]: regions as they were when last passed */
     uint32_t ncalls;
     struct tw_check_call calls[TW_CHECK_CALLS_MAX];
-    uint32_t *queue; /* lanes that may be able to go on */
-    uint32_t nqueue, ranks_left;
+    uint32_t *queue; /* [nlanes] ring of lanes that may be able to go on */
+    uint32_t queue_head, nqueue, ranks_left;
     uint64_t steps_run;
 };
 

@@ -320,7 +320,6 @@ static uint32_t word_find(struct linker *ln, int rank, uint32_t sig)
                 (struct tw_check_word){.rank = rank,
                                        .sig = sig,
                                        .raiser = {TW_CHECK_NONE, TW_CHECK_NONE},
-                                       .pair = {TW_CHECK_NONE, TW_CHECK_NONE},
                                        .waiter = TW_CHECK_NONE};
     }
     return word;
@@ -400,10 +399,10 @@ static bool word_link(struct linker *ln)
     for (struct tw_check_word *word = first; word < first + ck->slices; word++) {
         if (op->op == TW_OP_SIGNAL) {
             word->raiser[prog] = self;
-            word->pair[prog] = op->pair;
             continue;
         }
-        word->waiter = word->waited && word->waiter != self ? TW_CHECK_NONE : self;
+        bool other = word->waited && word->waiter != ln->lane->index;
+        word->waiter = other ? TW_CHECK_NONE : ln->lane->index;
         word->waited = true;
     }
     return true;

@@ -419,6 +419,31 @@ TEST(ChanAlone, DisagreementIsFoundAtImport)
     }
 }
 
+/* Areas that a peer may still write serve nobody else before it has let go. */
+TEST(ChanAlone, AreasStayWhileAPeerMayWrite)
+{
+    Process process(false);
+    tw_chan_peer peers[2] = {process.as_peer, process.as_peer};
+    tw_chan_config config = config_of(peers, 0, 2);
+    config.scratch_bytes = 65536;
+    tw_chan *chans[2] = {};
+    for (int rank = 0; rank < 2; rank++) {
+        config.rank = rank;
+        ASSERT_EQ(TWILL_OK, tw_chan_create(&process.nets, &config, &chans[rank]));
+    }
+    uint64_t both = used_of(process.nets.self);
+    for (int rank = 0; rank < 2; rank++) {
+        tw_chan_blob blob;
+        ASSERT_EQ(TWILL_OK, tw_chan_export(chans[rank], 1 - rank, &blob));
+        ASSERT_EQ(TWILL_OK, tw_chan_import(chans[1 - rank], rank, &blob));
+    }
+    tw_chan_destroy(chans[0]);
+    EXPECT_EQ(both, used_of(process.nets.self));
+    memset(tw_chan_peer_scratch(chans[1], 0), 1, 65536);
+    tw_chan_destroy(chans[1]);
+    EXPECT_EQ(0u, used_of(process.nets.self));
+}
+
 TEST(ChanAlone, PeersThatNeverComeCostATimeout)
 {
     Process process(true);

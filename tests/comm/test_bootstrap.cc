@@ -616,7 +616,7 @@ TEST_F(Bootstrap, PreparedButNeverConnected)
 TEST_F(Bootstrap, KilledAtAnyMoment)
 {
     std::mt19937 random(3);
-    for (int round = 0; round < 12; round++) {
+    for (int round = 0; round < 8; round++) {
         const int size = 4;
         int victim = (int)(random() % size);
         unsigned pause_us = random() % 12000;
@@ -624,7 +624,7 @@ TEST_F(Bootstrap, KilledAtAnyMoment)
         std::vector<Child *> all;
         for (int rank = 0; rank < size; rank++) {
             children.push_back(std::make_unique<Child>([=](const Wire &wire) {
-                set_params({{"INIT_TIMEOUT", "2s"}});
+                set_params({{"INIT_TIMEOUT", "500ms"}});
                 twill_unique_id id = share_id(wire, rank == 0);
                 Comm comm(args_of(rank, size, id));
                 (void)comm.connect();

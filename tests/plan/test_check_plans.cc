@@ -2,6 +2,11 @@
 // Knows: plans that are right, and that the checker says so. Never knows: how it finds out.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+
 #include "plan/hand.hh"
 #include "plan/naive.hh"
 
@@ -29,6 +34,21 @@ TEST_P(Right, HandMadePlansRunRight)
             NaiveResult result = naive_run(plan.get(), seed);
             EXPECT_EQ(result.outcome, Outcome::RIGHT) << plan->name << ": " << result.text;
         }
+}
+
+// The example of docs/plan.md.
+TEST(RightText, ExampleIsProvenAndRuns)
+{
+    const char *folder = getenv("srcdir");
+    std::ifstream file(std::string(folder ? folder : ".") + "/tests/plan/chain.plan");
+    std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    tw_plan *plan = nullptr;
+    ASSERT_EQ(tw_plan_parse(text.data(), text.size(), &plan), TWILL_OK);
+    HandPlan owner(plan);
+    EXPECT_STREQ(plan->name, "chain");
+    EXPECT_EQ(tw_plan_check(plan, nullptr, nullptr), TWILL_OK);
+    for (uint64_t seed = 0; seed < 20; seed++)
+        EXPECT_EQ(naive_run(plan, seed).outcome, Outcome::RIGHT);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Right, testing::Values(2, 3, 4, 5));
