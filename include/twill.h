@@ -413,6 +413,44 @@ TWILL_API enum twill_status twill_comm_rank(twill_comm_t comm, int *rank);
 TWILL_API enum twill_status twill_comm_size(twill_comm_t comm, int *size);
 TWILL_API enum twill_status twill_comm_device(twill_comm_t comm, int *device);
 
+#define TWILL_CHOICE_MAGIC 0x74776368u
+/* How a collective would run. Append only; fields beyond the caller's size are left out. */
+struct twill_choice {
+    size_t size;      /* sizeof(struct twill_choice) of the caller */
+    uint32_t magic;   /* TWILL_CHOICE_MAGIC */
+    uint32_t version; /* TWILL_VERSION of the caller */
+    char algo[48];    /* out: the plan's name, for instance "ring" */
+    char proto[16];   /* out: "simple" */
+    int32_t channels; /* out: channels that the plan uses */
+};
+#define TWILL_CHOICE_INIT                                                                          \
+    {                                                                                              \
+        sizeof(struct twill_choice), TWILL_CHOICE_MAGIC, TWILL_VERSION, {0}, {0}, 0                \
+    }
+
+/**
+ * Which plan a collective would run with these arguments: what TWILL_ALGO or TWILL_PLAN_FILE force,
+ * or what the library chooses. The same on every rank; nothing is sent.
+ *
+ * @param comm        a ready communicator
+ * @param collective  "all_reduce", "reduce", "broadcast", "reduce_scatter", "all_gather",
+ *                    "all_to_all" or "barrier"
+ * @param count       as the collective itself takes it, in elements
+ * @param root        the root where the collective has one, else ignored
+ * @param choice      in: size, magic, version (TWILL_CHOICE_INIT); out: the rest; untouched on
+ * error
+ *
+ * @return TWILL_OK; TWILL_ERR_INVALID an argument is out of its range or the struct was not
+ *         initialised; TWILL_ERR_USAGE operations are still queued on streams;
+ * TWILL_ERR_UNSUPPORTED no algorithm serves the call; and what every call on a communicator returns
+ * when it is failed, not ready or in use
+ *
+ * Threads: one at a time for each communicator. Never waits for a peer; may allocate.
+ */
+TWILL_API enum twill_status twill_comm_choice(twill_comm_t comm, const char *collective,
+                                              size_t count, twill_type_t type, int root,
+                                              struct twill_choice *choice);
+
 /* ---- streams and groups ------------------------------------------------------------------- */
 
 /*

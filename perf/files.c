@@ -56,8 +56,18 @@ static void json_string(FILE *file, const char *text)
     fputc('"', file);
 }
 
-/* What the library would have to say; it cannot be asked yet. */
-static const char unknown_choice[] = "\"algo\": null, \"proto\": null, \"channels\": null";
+static void json_choice(FILE *file, const struct twill_choice *choice)
+{
+    if (!choice->algo[0]) {
+        fputs("\"algo\": null, \"proto\": null, \"channels\": null", file);
+        return;
+    }
+    fputs("\"algo\": ", file); /* a plan of the user's may have any name */
+    json_string(file, choice->algo);
+    fputs(", \"proto\": ", file);
+    json_string(file, choice->proto);
+    fprintf(file, ", \"channels\": %d", choice->channels);
+}
 
 static void json_row(FILE *file, const struct perf_row *row, int ranks)
 {
@@ -81,7 +91,9 @@ static void json_row(FILE *file, const struct perf_row *row, int ranks)
     else
         fputs("\"wrong\": null,\n", file);
     perf_check_tolerance_text(&row->c, ranks, tolerance, sizeof(tolerance));
-    fprintf(file, "     \"tolerance\": \"%s\", %s}", tolerance, unknown_choice);
+    fprintf(file, "     \"tolerance\": \"%s\", ", tolerance);
+    json_choice(file, &row->choice);
+    fputc('}', file);
 }
 
 static void json_facts(FILE *file, const struct perf_rank *rank, const struct perf_rows *rows)
@@ -156,7 +168,10 @@ bool perf_csv_write(const char *path, const struct perf_rows *rows)
                 row->median_us, row->p99_us, row->max_us, row->algbw_gbs, row->busbw_gbs);
         if (row->checked)
             fprintf(file, "%llu", (unsigned long long)row->wrong);
-        fputs(",,,\n", file);
+        if (row->choice.algo[0])
+            fprintf(file, ",%s,%s,%d\n", row->choice.algo, row->choice.proto, row->choice.channels);
+        else
+            fputs(",,,\n", file);
     }
     return file_finish(file, path);
 }

@@ -119,7 +119,7 @@ static int run_sweep(struct perf_rank *rank)
     }
     bool good = (rank->rank != 0 || perf_files_try(options)) && rank_create(rank) &&
                 perf_sweep(rank, &rows);
-    if (good && rank->rank == 0)
+    if (good && rank->rank == 0 && !options->list)
         good = perf_files_write(rank, &rows);
     if (!good)
         twill_comm_abort(rank->comm); /* the others shall not wait */
@@ -204,7 +204,8 @@ static int run(struct job *job)
         fputs("twill-perf: out of memory\n", stderr);
         return PERF_EXIT_FAILED;
     }
-    for (int i = 0; i < threads; i++)
+    workers[0] = (struct worker){.job = job};
+    for (int i = 1; i < threads; i++)
         workers[i] = (struct worker){.job = job, .thread = i};
     for (; started < threads; started++)
         if (pthread_create(&workers[started].handle, NULL, work, &workers[started]) != 0) {

@@ -212,9 +212,6 @@ static int parse_absent(int option)
                      "twill-run -n and -t");
     case 'G':
         return usage("-G: this build has no CUDA graphs, since it has no GPU support");
-    case OPT_LIST:
-        return usage("--list is not available: this version of the library cannot be asked which "
-                     "algorithm it would choose");
     default:
         if (strcmp(optarg, "host") == 0)
             return -1;
@@ -269,9 +266,11 @@ static int parse_one(struct perf_options *options, int option)
         return parse_registered(options, optarg);
     case 'g':
     case 'G':
-    case OPT_LIST:
     case OPT_DEVICE:
         return parse_absent(option);
+    case OPT_LIST:
+        options->list = true;
+        return -1;
     case OPT_JSON:
         options->json = optarg;
         return -1;

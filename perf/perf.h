@@ -48,6 +48,7 @@ struct perf_options {
     bool all_types, all_redops; /* asked for by "all": those that are not served are passed over */
     int root;                   /* PERF_ROOT_ALL: every rank in turn */
     int threads;
+    bool list;      /* say what would run; run nothing */
     int registered; /* 0 plain memory, 1 memory of twill_mem_alloc, registered */
     uint64_t seed;
     size_t inject; /* elements to spoil before the first check of each row: for tests */
@@ -84,6 +85,9 @@ int perf_type_digits(twill_type_t type);
 /** Bits of n elements of a rank's input, from index first. */
 void perf_values_bits(const struct perf_values *values, int rank, size_t first, size_t n,
                       uint64_t *bits);
+/** The same elements of a float type as numbers. scratch: [n] */
+void perf_values_numbers(const struct perf_values *values, int rank, size_t first, size_t n,
+                         uint64_t *scratch, double *number);
 void perf_values_store(const struct perf_values *values, int rank, size_t first, size_t n,
                        void *data);
 /** Bits of element i as they lie in memory. */
@@ -166,7 +170,8 @@ struct perf_row {
     double time_us, min_us, median_us, p99_us, max_us; /* time: mean; all: maximum over the ranks */
     double algbw_gbs, busbw_gbs;
     bool checked;
-    uint64_t wrong; /* over all ranks */
+    uint64_t wrong;             /* over all ranks */
+    struct twill_choice choice; /* algo "": the operation has none (send_recv) */
 };
 
 enum perf_result { PERF_DONE, PERF_UNSUPPORTED, PERF_FAILED };
@@ -188,6 +193,10 @@ struct perf_rows {
     size_t busbw_rows;
 };
 
+/** What the library would run c with; algo "" for send_recv. */
+bool perf_choice(const struct perf_rank *rank, const struct perf_case *c,
+                 struct twill_choice *choice);
+
 /** All cases in order; rank 0 prints and keeps the rows. @return false on failure */
 bool perf_sweep(struct perf_rank *rank, struct perf_rows *rows);
 
@@ -195,9 +204,11 @@ bool perf_sweep(struct perf_rank *rank, struct perf_rows *rows);
  * ----------------------------------------------------------------- */
 
 void perf_report_head(const struct perf_rank *rank);
-void perf_report_columns(const struct perf_case *c);
+void perf_report_columns(const struct perf_rank *rank, const struct perf_case *c);
 /** Said of a type and reduction that is not checked exactly. */
 void perf_report_tolerance(const struct perf_case *c, int ranks);
+/** --list: what a case would run with. */
+void perf_report_choice(const struct perf_row *row);
 /** in: NULL when there is no in-place form */
 void perf_report_row(const struct perf_row *out, const struct perf_row *in);
 void perf_report_tail(const struct perf_rows *rows, bool checked);

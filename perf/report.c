@@ -27,8 +27,18 @@ void perf_report_head(const struct perf_rank *rank)
     printf("# time: mean of back-to-back calls between barriers, maximum over the ranks\n");
 }
 
-void perf_report_columns(const struct perf_case *c)
+static void report_choice_columns(const struct perf_case *c)
 {
+    printf("#\n# %s\n#%11s %13s %10s   %-24s %-8s %8s\n", perf_op_info(c->op)->name, "size",
+           "count", "type", "algo", "proto", "channels");
+}
+
+void perf_report_columns(const struct perf_rank *rank, const struct perf_case *c)
+{
+    if (rank->options->list) {
+        report_choice_columns(c);
+        return;
+    }
     printf("#\n# %s\n", perf_op_info(c->op)->name);
     printf("# %53s %41s\n", "out-of-place", "in-place");
     printf("#%11s %13s %10s %7s %6s", "size", "count", "type", "redop", "root");
@@ -38,6 +48,7 @@ void perf_report_columns(const struct perf_case *c)
     for (int i = 0; i < 2; i++)
         printf(" %9s %7s %7s %6s", "(us)", "(GB/s)", "(GB/s)", "");
     printf("\n");
+    fflush(stdout); /* the first row may take long */
 }
 
 void perf_report_tolerance(const struct perf_case *c, int ranks)
@@ -83,6 +94,17 @@ void perf_report_row(const struct perf_row *out, const struct perf_row *in)
     print_figures(in);
     printf("\n");
     fflush(stdout);
+}
+
+void perf_report_choice(const struct perf_row *row)
+{
+    const struct perf_case *c = &row->c;
+    printf("%12zu %13zu %10s", c->size_bytes, c->count,
+           perf_op_info(c->op)->moves ? perf_type_name(c->type) : "none");
+    if (row->choice.algo[0])
+        printf("   %-24s %-8s %8d\n", row->choice.algo, row->choice.proto, row->choice.channels);
+    else
+        printf("   %-24s\n", "point to point");
 }
 
 void perf_report_tail(const struct perf_rows *rows, bool checked)

@@ -64,10 +64,38 @@ static bool rows_add(struct perf_rows *rows, const struct perf_row *row)
     return true;
 }
 
+bool perf_choice(const struct perf_rank *rank, const struct perf_case *c,
+                 struct twill_choice *choice)
+{
+    *choice = (struct twill_choice)TWILL_CHOICE_INIT;
+    if (c->op == PERF_SEND_RECV)
+        return true;
+    return perf_ok(rank,
+                   twill_comm_choice(rank->comm, perf_op_info(c->op)->name, c->count, c->type,
+                                     perf_op_info(c->op)->rooted ? c->root : 0, choice),
+                   "twill_comm_choice");
+}
+
+/* --list: nothing is run. */
+static enum perf_result list_size(struct sweep *sweep, struct perf_case c, size_t bytes)
+{
+    struct perf_row row = {0};
+    perf_case_shape(&c, bytes, sweep->rank->size);
+    row.c = c;
+    if (!perf_choice(sweep->rank, &c, &row.choice))
+        return PERF_FAILED;
+    if (sweep->rank->rank == 0)
+        perf_report_choice(&row);
+    return PERF_DONE;
+}
+
 /* Out of place, then in place. */
 static enum perf_result sweep_size(struct sweep *sweep, struct perf_case c, size_t bytes)
 {
     struct perf_row out, in;
+    struct twill_choice choice;
+    if (sweep->rank->options->list)
+        return list_size(sweep, c, bytes);
     perf_case_shape(&c, bytes, sweep->rank->size);
     progress_show(sweep, &c);
     enum perf_result result = perf_measure(sweep->rank, &c, &out);
@@ -79,6 +107,9 @@ static enum perf_result sweep_size(struct sweep *sweep, struct perf_case c, size
     progress_clear(sweep);
     if (result != PERF_DONE)
         return result;
+    if (!perf_choice(sweep->rank, &c, &choice))
+        return PERF_FAILED;
+    out.choice = in.choice = choice;
     if (sweep->rank->rank == 0) {
         perf_report_row(&out, has_in_place ? &in : NULL);
         if (!rows_add(sweep->rows, &out) || (has_in_place && !rows_add(sweep->rows, &in)))
@@ -120,7 +151,7 @@ static enum perf_result sweep_roots(struct sweep *sweep, struct perf_case *c)
 static bool sweep_kind(struct sweep *sweep, struct perf_case *c)
 {
     bool speaks = sweep->rank->rank == 0;
-    if (speaks)
+    if (speaks && !sweep->rank->options->list)
         perf_report_tolerance(c, sweep->rank->size);
     enum perf_result result = sweep_roots(sweep, c);
     if (result == PERF_UNSUPPORTED && speaks)
@@ -136,14 +167,17 @@ static bool sweep_op(struct sweep *sweep, enum perf_op op)
     const struct perf_op_info *info = perf_op_info(op);
     struct perf_case c = {.op = op, .type = options->types[0], .redop = options->redops[0]};
     if (sweep->rank->rank == 0)
-        perf_report_columns(&c);
-    for (int t = 0; t < (info->moves ? options->type_count : 1); t++)
-        for (int o = 0; o < (info->reduces ? options->redop_count : 1); o++) {
+        perf_report_columns(sweep->rank, &c);
+    int types = info->moves ? options->type_count : 1;
+    int redops = info->reduces ? options->redop_count : 1;
+    for (int t = 0; t < types; t++) {
+        for (int o = 0; o < redops; o++) {
             c.type = options->types[t];
             c.redop = options->redops[o];
             if (!sweep_kind(sweep, &c))
                 return false;
         }
+    }
     return true;
 }
 
@@ -157,7 +191,7 @@ bool perf_sweep(struct perf_rank *rank, struct perf_rows *rows)
     for (int i = 0; i < rank->options->op_count; i++)
         if (!sweep_op(&sweep, rank->options->ops[i]))
             return false;
-    if (rank->rank == 0)
+    if (rank->rank == 0 && !rank->options->list)
         perf_report_tail(rows, rank->options->checks > 0);
     return true;
 }

@@ -45,8 +45,12 @@ static enum twill_status make(struct tw_comm_args *args, int count, twill_comm_t
         status = tw_group_add_inits(comms, count, outs);
     } else if (!tw_failed(status)) {
         status = tw_comm_connect(comms, count, args->blocking != 0);
-        for (int i = 0; i < count && !tw_failed(status); i++)
-            outs[i] = comms[i];
+        for (int i = 0; i < count; i++) {
+            if (!tw_failed(status))
+                outs[i] = comms[i];
+            else if (tw_comm_status(comms[i]) == status)
+                tw_fail_again(status, comms[i]->failure);
+        }
     }
     for (int i = 0; i < made && tw_failed(status); i++)
         tw_comm_free(comms[i]);
@@ -106,13 +110,15 @@ enum twill_status twill_comm_init_env(twill_comm_t *comm, const struct twill_con
 
 static enum twill_status check_devices(int count, const int *devices)
 {
-    for (int i = 0; devices && i < count; i++)
-        if (devices[i] != TWILL_DEVICE_HOST)
+    for (int i = 0; devices && i < count; i++) {
+        if (devices[i] != TWILL_DEVICE_HOST) {
             return tw_fail(devices[i] < TWILL_DEVICE_HOST ? TWILL_ERR_INVALID
                                                           : TWILL_ERR_UNSUPPORTED,
                            "comm_init_all: device %d of rank %d: this build serves host memory "
                            "only",
                            devices[i], i);
+        }
+    }
     return TWILL_OK;
 }
 

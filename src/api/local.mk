@@ -2,4 +2,4 @@
 libtwill_core_la_SOURCES += \
 	src/api/api.h src/api/check.c src/api/config.c \
 	src/api/comm.c src/api/coll.c src/api/p2p.c src/api/group.c src/api/stream.c \
-	src/api/mem.c src/api/error.c src/api/version.c
+	src/api/mem.c src/api/error.c src/api/version.c src/api/choice.c

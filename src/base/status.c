@@ -50,7 +50,7 @@ static enum twill_status publish(enum twill_status status, const char *text)
     return status;
 }
 
-enum twill_status tw_fail(enum twill_status status, const char *format, ...)
+enum twill_status(tw_fail)(enum twill_status status, const char *format, ...)
 {
     char text[TW_ERROR_TEXT_BYTES];
     va_list args;
@@ -61,7 +61,7 @@ enum twill_status tw_fail(enum twill_status status, const char *format, ...)
     return publish(status, text);
 }
 
-enum twill_status tw_fail_errno(enum twill_status status, int error, const char *format, ...)
+enum twill_status(tw_fail_errno)(enum twill_status status, int error, const char *format, ...)
 {
     char text[TW_ERROR_TEXT_BYTES];
     char reason[128];
@@ -75,6 +75,13 @@ enum twill_status tw_fail_errno(enum twill_status status, int error, const char 
     const char *why = strerror_r(error, reason, sizeof(reason));
     (void)snprintf(text + used, sizeof(text) - used, ": %s", why);
     return publish(status, text);
+}
+
+enum twill_status tw_fail_again(enum twill_status status, const char *text)
+{
+    if (text != newest_text)
+        (void)snprintf(newest_text, sizeof(newest_text), "%s", text);
+    return status;
 }
 
 const char *tw_fail_text(void) { return newest_text; }

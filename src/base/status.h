@@ -25,6 +25,18 @@ enum twill_status tw_fail(enum twill_status status, const char *format, ...)
 enum twill_status tw_fail_errno(enum twill_status status, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+#if defined(__clang_analyzer__)
+/* The analyzer does not look into status.c: let it see that what comes back is what was given, and
+ * so no TWILL_OK. */
+#define tw_fail(status, ...) ((void)tw_fail(status, __VA_ARGS__), (status))
+#define tw_fail_errno(status, error, ...)                                                          \
+    ((void)tw_fail_errno(status, error, __VA_ARGS__), (status))
+#endif
+
+/** A failure that was said and logged elsewhere (another thread, a communicator's own) becomes this
+ * thread's newest. @return status */
+enum twill_status tw_fail_again(enum twill_status status, const char *text);
+
 /** The sentence of this thread's newest tw_fail; "" before any. */
 const char *tw_fail_text(void);
 

@@ -18,25 +18,6 @@
 /* The meeting point names the missing ranks at its deadline; a rank's own comes a little later. */
 #define DEADLINE_SLACK_NS TW_NS_S
 
-struct boot {
-    struct twill_comm *comm;
-    struct tw_ctl *ctl;
-    struct tw_sock_wait wait;
-    struct tw_welcome welcome;
-    struct tw_listener *listener; /* of the shm net; NULL: none */
-    struct tw_blob address;
-    int tree_fd; /* listening, owned until the door has it */
-    char tree_name[TW_SOCK_NAME_BYTES];
-};
-
-/* What every rank tells every rank. */
-struct entry {
-    struct tw_chan_peer peer;
-    int32_t pid;
-    uint32_t unused;
-    uint64_t fifo_bytes;
-};
-
 struct tree_hello {
     uint32_t magic;
     int32_t rank;
@@ -65,7 +46,7 @@ static void options_fill(const struct twill_comm *comm, char options[TW_OPTIONS_
                    (long long)params->channels, params->plan_file, params->shm);
 }
 
-static void hello_fill(const struct boot *boot, struct tw_hello *hello)
+static void hello_fill(const struct tw_boot *boot, struct tw_hello *hello)
 {
     const struct tw_proc *proc = boot->comm->proc;
 
@@ -84,22 +65,29 @@ static void hello_fill(const struct boot *boot, struct tw_hello *hello)
 
 /* An id's meeting point exists before the id does, so one that does not answer never will; one
  * named by the environment may still come. */
-static enum twill_status meet_connect(const struct boot *boot, const struct tw_id *id, int *fd)
+static enum twill_status meet_connect(const struct tw_boot *boot, const struct tw_id *id, int *fd)
 {
     struct tw_sock_wait wait = boot->wait;
 
-    if (boot->comm->args.from_env)
-        return tw_sock_connect(fd, id->meet, &wait);
-    wait.deadline_ns = 1;
+    if (!boot->comm->args.from_env)
+        wait.deadline_ns = 1;
     enum twill_status status = tw_sock_connect(fd, id->meet, &wait);
-    if (status == TWILL_ERR_TIMEOUT)
-        return tw_fail(TWILL_ERR_PEER, "init: the meeting point of the unique id is gone: the "
-                                       "process that made it has ended, or the id was used "
-                                       "already (it is good for one communicator)");
-    return status;
+    return status == TWILL_ERR_TIMEOUT && !boot->comm->args.from_env ? TWILL_ERR_PEER : status;
 }
 
-static enum twill_status server_check(const struct boot *boot, int fd)
+static enum twill_status meet_gone(const struct tw_boot *boot)
+{
+    if (boot->comm->args.from_env)
+        return tw_fail(TWILL_ERR_PEER,
+                       "init: rank 0's meeting point closed before rank %d was "
+                       "heard: the others have met without it, or have failed",
+                       boot->comm->rank);
+    return tw_fail(TWILL_ERR_PEER, "init: the meeting point of the unique id is gone: the process "
+                                   "that made it has ended, or the id was used already (it is good "
+                                   "for one communicator)");
+}
+
+static enum twill_status server_check(const struct tw_boot *boot, int fd)
 {
     pid_t pid = 0;
     uid_t uid = 0;
@@ -115,7 +103,7 @@ static enum twill_status server_check(const struct boot *boot, int fd)
     return status;
 }
 
-static enum twill_status meet_greet(struct boot *boot)
+static enum twill_status meet_greet(struct tw_boot *boot)
 {
     struct tw_id id;
     struct tw_hello hello;
@@ -134,7 +122,7 @@ static enum twill_status meet_greet(struct boot *boot)
     if (status != TWILL_OK) {
         if (fd >= 0)
             (void)close(fd);
-        return status;
+        return status == TWILL_ERR_PEER ? meet_gone(boot) : status;
     }
     tw_loop_lock(boot->ctl->loop);
     status = tw_ctl_meet_open(boot->ctl, fd);
@@ -142,7 +130,7 @@ static enum twill_status meet_greet(struct boot *boot)
     return status;
 }
 
-static enum twill_status welcome_wait(struct boot *boot)
+static enum twill_status welcome_wait(struct tw_boot *boot)
 {
     struct tw_ctl *ctl = boot->ctl;
     struct twill_comm *comm = boot->comm;
@@ -204,14 +192,14 @@ static void child_on_idle(struct tw_door *door)
     (void)pthread_cond_broadcast(&ctl->changed);
 }
 
-static enum twill_status door_open(struct boot *boot)
+static enum twill_status door_open(struct tw_boot *boot)
 {
     struct tw_door *door = &boot->ctl->door;
     int fd = boot->tree_fd;
 
     memcpy(door->key, boot->welcome.key, sizeof(door->key));
     tw_tree_context(boot->welcome.nonce, door->context);
-    door->patience_ns = 10 * TW_NS_S;
+    door->patience_ns = 5 * TW_NS_S;
     door->on_caller = child_on_caller;
     door->on_idle = child_on_idle;
     tw_loop_lock(boot->ctl->loop);
@@ -222,7 +210,7 @@ static enum twill_status door_open(struct boot *boot)
     return status;
 }
 
-static enum twill_status parent_connect(struct boot *boot)
+static enum twill_status parent_connect(struct tw_boot *boot)
 {
     const struct tree_hello hello = {.magic = TW_HELLO_MAGIC, .rank = boot->comm->rank};
     char context[TW_CONTEXT_BYTES];
@@ -247,7 +235,7 @@ static enum twill_status parent_connect(struct boot *boot)
     return status;
 }
 
-static enum twill_status children_wait(struct boot *boot)
+static enum twill_status children_wait(struct tw_boot *boot)
 {
     struct tw_ctl *ctl = boot->ctl;
     struct twill_comm *comm = boot->comm;
@@ -273,10 +261,9 @@ static enum twill_status children_wait(struct boot *boot)
     return tw_comm_status(comm);
 }
 
-static enum twill_status tree_connect(struct boot *boot)
+static enum twill_status tree_connect(struct tw_boot *boot)
 {
-    size_t frame =
-        tw_tree_frame_bytes(boot->comm->size, sizeof(struct entry), sizeof(struct tw_chan_blob));
+    size_t frame = tw_boot_frame_bytes(boot->comm->size);
 
     if (frame > UINT32_MAX / 2)
         return tw_fail(TWILL_ERR_UNSUPPORTED, "init: %d ranks are more than this build connects",
@@ -293,111 +280,10 @@ static enum twill_status tree_connect(struct boot *boot)
     return status;
 }
 
-/* ---- channels ----------------------------------------------------------------------------------
- */
-
-static enum twill_status net_listen(struct boot *boot)
-{
-    struct tw_net *shm = boot->comm->proc->nets.shm;
-
-    if (shm == NULL || boot->comm->ranks_here == boot->comm->size)
-        return TWILL_OK;
-    return tw_transport_find("shm")->net->listen(shm, boot->welcome.key, &boot->listener,
-                                                 &boot->address);
-}
-
-/* Everybody learns of everybody; the FIFOs get the least size over all ranks. */
-static enum twill_status entries_gather(struct boot *boot, struct entry *entries,
-                                        size_t *fifo_bytes)
-{
-    struct twill_comm *comm = boot->comm;
-    const struct tw_tree_call call = {comm, boot->wait.deadline_ns, "exchanging addresses"};
-    struct entry *own = &entries[comm->rank];
-    struct tw_ctl_peer *peers = tw_alloc((size_t)comm->size * sizeof(*peers));
-
-    if (peers == NULL)
-        return TWILL_ERR_NOMEM;
-    own->peer.proc = comm->proc->id;
-    own->peer.address = boot->address;
-    own->pid = getpid();
-    own->fifo_bytes = tw_chan_fifo_bytes(&comm->proc->nets, comm->size, comm->ranks_here);
-    enum twill_status status = tw_tree_gather(&call, entries, sizeof(*entries));
-    if (status != TWILL_OK) {
-        free(peers);
-        return status;
-    }
-    *fifo_bytes = SIZE_MAX;
-    for (int r = 0; r < comm->size; r++) {
-        peers[r].proc = entries[r].peer.proc;
-        peers[r].pid = entries[r].pid;
-        if (entries[r].fifo_bytes < *fifo_bytes)
-            *fifo_bytes = entries[r].fifo_bytes;
-    }
-    tw_loop_lock(boot->ctl->loop);
-    boot->ctl->peers = peers;
-    tw_loop_unlock(boot->ctl->loop);
-    if (*fifo_bytes > 0 || comm->size == 1)
-        return TWILL_OK;
-    return tw_fail(TWILL_ERR_NOMEM,
-                   "init: TWILL_STAGING has no room for another communicator of %d ranks",
-                   comm->size);
-}
-
-static enum twill_status blobs_exchange(struct boot *boot)
-{
-    struct twill_comm *comm = boot->comm;
-    const struct tw_tree_call call = {comm, boot->wait.deadline_ns, "exchanging channels"};
-    struct tw_chan_blob *blobs = tw_alloc((size_t)comm->size * sizeof(*blobs));
-    enum twill_status status = blobs != NULL ? TWILL_OK : TWILL_ERR_NOMEM;
-
-    for (int p = 0; status == TWILL_OK && p < comm->size; p++) {
-        if (p != comm->rank)
-            status = tw_chan_export(comm->chan, p, &blobs[p]);
-    }
-    if (status == TWILL_OK)
-        status = tw_tree_exchange(&call, blobs, sizeof(*blobs));
-    for (int p = 0; status == TWILL_OK && p < comm->size; p++) {
-        if (p != comm->rank)
-            status = tw_chan_import(comm->chan, p, &blobs[p]);
-    }
-    free(blobs);
-    return status;
-}
-
-static enum twill_status chan_connect(struct boot *boot)
-{
-    struct twill_comm *comm = boot->comm;
-    struct entry *entries = tw_alloc((size_t)comm->size * sizeof(*entries));
-    struct tw_chan_peer *peers = tw_alloc((size_t)comm->size * sizeof(*peers));
-    size_t fifo_bytes = 0;
-    enum twill_status status = entries != NULL && peers != NULL ? TWILL_OK : TWILL_ERR_NOMEM;
-
-    if (status == TWILL_OK)
-        status = net_listen(boot);
-    if (status == TWILL_OK)
-        status = entries_gather(boot, entries, &fifo_bytes);
-    for (int r = 0; status == TWILL_OK && r < comm->size; r++)
-        peers[r] = entries[r].peer;
-    const struct tw_chan_config config = {.rank = comm->rank,
-                                          .size = comm->size,
-                                          .peers = peers,
-                                          .key = boot->welcome.key,
-                                          .fifo_bytes = fifo_bytes,
-                                          .board_bytes = tw_record_board_bytes(comm->size),
-                                          .wait = boot->wait};
-    if (status == TWILL_OK)
-        status = tw_chan_create(&comm->proc->nets, &config, &comm->chan);
-    if (status == TWILL_OK)
-        status = blobs_exchange(boot);
-    free(peers);
-    free(entries);
-    return status;
-}
-
 /* ---- all of it ---------------------------------------------------------------------------------
  */
 
-static enum twill_status boot_steps(struct boot *boot)
+static enum twill_status boot_steps(struct tw_boot *boot)
 {
     struct twill_comm *comm = boot->comm;
     const struct tw_tree_call barrier = {comm, boot->wait.deadline_ns, "in the last barrier"};
@@ -410,7 +296,7 @@ static enum twill_status boot_steps(struct boot *boot)
     if (status == TWILL_OK)
         status = tree_connect(boot);
     if (status == TWILL_OK)
-        status = chan_connect(boot);
+        status = tw_boot_chan(boot);
     if (status == TWILL_OK)
         status = tw_record_create(comm);
     if (status == TWILL_OK)
@@ -422,7 +308,7 @@ static enum twill_status boot_steps(struct boot *boot)
 }
 
 /* What only init needs goes. */
-static void boot_tidy(struct boot *boot, bool ready)
+static void boot_tidy(struct tw_boot *boot, bool ready)
 {
     struct tw_ctl *ctl = boot->ctl;
 
@@ -445,7 +331,7 @@ static void boot_tidy(struct boot *boot, bool ready)
 
 enum twill_status tw_boot_run(struct twill_comm *comm)
 {
-    struct boot boot = {.comm = comm, .ctl = comm->ctl, .tree_fd = -1};
+    struct tw_boot boot = {.comm = comm, .ctl = comm->ctl, .tree_fd = -1};
     uint64_t timeout_ns = comm->proc->params->init_timeout_ns;
 
     boot.wait.deadline_ns =

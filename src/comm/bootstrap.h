@@ -7,9 +7,26 @@
 #include "comm/control.h"
 #include "comm/meeting.h"
 
+/* One rank's init, while it runs. */
+struct tw_boot {
+    struct twill_comm *comm;
+    struct tw_ctl *ctl;
+    struct tw_sock_wait wait;
+    struct tw_welcome welcome;
+    struct tw_listener *listener; /* of the shm net; NULL: none */
+    struct tw_blob address;
+    int tree_fd; /* listening, owned until the door has it */
+    char tree_name[TW_SOCK_NAME_BYTES];
+};
+
 /** All of init in the calling thread. @return TWILL_OK: everything is there and all ranks are ready
  * too; else the sentence is tw_fail_text()'s or the communicator's failure */
 enum twill_status tw_boot_run(struct twill_comm *comm);
+
+/** Channels to all ranks, once the tree stands (bootstrap_chan.c). */
+enum twill_status tw_boot_chan(struct tw_boot *boot);
+/** The most bytes that a frame in the tree has. */
+size_t tw_boot_frame_bytes(int size);
 
 /* ---- collectives over the tree's control links (bootstrap_tree.c)
  * -------------------------------- During init only, in the same order on all ranks. They end when

@@ -17,8 +17,7 @@
 #include "comm/control.h"
 #include "comm/meeting.h"
 
-#define SIZE_MAX_RANKS 65536
-#define PATIENCE_NS (10 * TW_NS_S)
+#define PATIENCE_NS (5 * TW_NS_S)
 
 struct seat {
     struct tw_link link;
@@ -197,7 +196,7 @@ static void timer_on_event(struct tw_source *source, uint32_t events)
 /* ---- those who have come -----------------------------------------------------------------------
  */
 
-static void seat_on_frame(struct tw_link *link, enum tw_frame_type type, const uint8_t *payload,
+static void seat_on_frame(struct tw_link *link, enum tw_frame_type type, uint8_t *payload,
                           uint32_t bytes)
 {
     struct tw_meeting *meeting = link->owner;
@@ -277,92 +276,47 @@ static void all_welcome(struct tw_meeting *meeting)
     }
     for (int r = 0; r < meeting->size; r++)
         welcome_send(meeting, r, &welcome);
+    /* Ranks here keep the state open for as long as the others may need this. */
+    if (welcome.meet_rank >= 0)
+        meeting_unref(meeting);
     sodium_memzero(&welcome, sizeof(welcome));
 }
 
 /* ---- those who come ----------------------------------------------------------------------------
  */
 
-/* First line in which two lists of options differ: its name and both values. @return false: equal
- */
-static bool options_differ(const char *a, const char *b, char *text, size_t bytes, int ranks[2])
+static const struct tw_hello *first_hello(const struct tw_meeting *meeting)
 {
-    while (*a != '\0' || *b != '\0') {
-        size_t na = strcspn(a, "\n");
-        size_t nb = strcspn(b, "\n");
-        if (na != nb || memcmp(a, b, na) != 0) {
-            (void)snprintf(text, bytes, "rank %d has %.*s, rank %d has %.*s", ranks[0],
-                           (int)(na < 120 ? na : 120), a, ranks[1], (int)(nb < 120 ? nb : 120), b);
-            return true;
-        }
-        a += na + (a[na] != '\0');
-        b += nb + (b[nb] != '\0');
+    for (int r = 0; r < meeting->size; r++) {
+        if (meeting->seats[r].hello != NULL)
+            return meeting->seats[r].hello;
     }
-    return false;
+    return NULL;
 }
 
-/* Does the caller fit to the first who came? Fails the meeting where not. */
-static bool hello_fits(struct tw_meeting *meeting, const struct tw_hello *hello)
+/* @return owned; NULL: the meeting has failed, with the reason */
+static struct tw_hello *hello_accept(struct tw_meeting *meeting, const uint8_t *data,
+                                     uint32_t bytes)
 {
-    const struct tw_hello *first = NULL;
-    char text[384];
-
-    for (int r = 0; first == NULL && r < meeting->size; r++)
-        first = meeting->seats[r].hello;
-    if (first == NULL)
-        return true;
-    int ranks[2] = {first->head.rank, hello->head.rank};
-    if (first->size != hello->size)
-        meeting_fail(meeting, TWILL_ERR_MISMATCH, -1,
-                     "init: ranks disagree on the number of ranks: rank %d says %d, rank %d says "
-                     "%d",
-                     first->head.rank, first->size, hello->head.rank, hello->size);
-    else if (meeting->seats[hello->head.rank].hello != NULL)
-        meeting_fail(meeting, TWILL_ERR_MISMATCH, -1,
-                     "init: rank %d came twice: process %d and process %d", hello->head.rank,
-                     (int)meeting->seats[hello->head.rank].hello->pid, (int)hello->pid);
-    else if (first->head.version != hello->head.version)
-        meeting_fail(meeting, TWILL_ERR_VERSION, -1,
-                     "init: versions of twill differ: rank %d has %d, rank %d has %d",
-                     first->head.rank, first->head.version, hello->head.rank, hello->head.version);
-    else if (options_differ(first->options, hello->options, text, sizeof(text), ranks))
-        meeting_fail(meeting, TWILL_ERR_VERSION, -1, "init: options differ: %s", text);
-    else if (memcmp(first->proc.host, hello->proc.host, sizeof(first->proc.host)) != 0)
-        meeting_fail(
-            meeting, TWILL_ERR_UNSUPPORTED, -1,
-            "init: rank %d is on host %s, rank %d on host %s: this build connects ranks of "
-            "one host",
-            first->head.rank, first->host_name, hello->head.rank, hello->host_name);
-    return !meeting->failed;
-}
-
-/* @return owned copy; NULL: the meeting has failed, with the reason */
-static struct tw_hello *hello_parse(struct tw_meeting *meeting, const uint8_t *data, uint32_t bytes)
-{
+    const struct tw_hello *first = first_hello(meeting);
     struct tw_hello *hello = tw_alloc(sizeof(*hello));
+    char text[TW_ERROR_TEXT_BYTES] = "init: the meeting point has no memory";
+    enum twill_status status = TWILL_ERR_NOMEM;
 
-    if (hello == NULL)
-        return NULL;
-    memcpy(hello, data, bytes < sizeof(*hello) ? bytes : sizeof(*hello));
-    hello->host_name[sizeof(hello->host_name) - 1] = '\0';
-    hello->door[sizeof(hello->door) - 1] = '\0';
-    hello->options[sizeof(hello->options) - 1] = '\0';
-    if (bytes < sizeof(hello->head) || hello->head.magic != TW_HELLO_MAGIC)
-        meeting_fail(meeting, TWILL_ERR_PEER, -1,
-                     "init: a process that holds the key is no rank: it sent %u bytes", bytes);
-    else if (hello->head.protocol != TW_PROTOCOL || bytes != sizeof(*hello))
-        meeting_fail(
-            meeting, TWILL_ERR_VERSION, -1,
-            "init: rank %d runs twill %d with protocol %u, the meeting point twill %d with "
-            "protocol %u",
-            hello->head.rank, hello->head.version, hello->head.protocol, TWILL_VERSION,
-            TW_PROTOCOL);
-    else if (hello->size < 1 || hello->size > SIZE_MAX_RANKS || hello->head.rank < 0 ||
-             hello->head.rank >= hello->size)
-        meeting_fail(meeting, TWILL_ERR_INVALID, -1, "init: rank %d of %d ranks does not exist",
-                     hello->head.rank, hello->size);
-    if (!meeting->failed)
+    if (hello != NULL)
+        status = tw_hello_parse(data, bytes, hello, text);
+    if (status == TWILL_OK && first != NULL)
+        status = tw_hello_fits(first, hello, text);
+    if (status == TWILL_OK && first != NULL && meeting->seats[hello->head.rank].hello != NULL) {
+        (void)snprintf(text, sizeof(text), "init: rank %d came twice: process %d and process %d",
+                       hello->head.rank, (int)meeting->seats[hello->head.rank].hello->pid,
+                       (int)hello->pid);
+        status = TWILL_ERR_MISMATCH;
+    }
+    if (status == TWILL_OK)
         return hello;
+    tw_warn(TW_SUB_COMM, "%s", text);
+    meeting_fail(meeting, status, -1, "%s", text);
     free(hello);
     return NULL;
 }
@@ -432,8 +386,8 @@ static void meeting_on_caller(struct tw_door *door, int fd, const uint8_t *data,
     }
     timer_start(meeting);
     if (!meeting->failed)
-        hello = hello_parse(meeting, data, bytes);
-    if (hello != NULL && hello_fits(meeting, hello) && seats_make(meeting, hello->size)) {
+        hello = hello_accept(meeting, data, bytes);
+    if (hello != NULL && seats_make(meeting, hello->size)) {
         caller_seat(meeting, fd, hello);
         return;
     }
@@ -467,7 +421,6 @@ enum twill_status tw_meeting_open(const char *name, const uint8_t key[TW_KEY_BYT
         meeting->holds_ref = true;
         meeting->burial.run = meeting_free;
         meeting->timer = (struct tw_source){.fd = -1, .on_event = timer_on_event};
-        meeting->door.check_uid = keyless;
         meeting->door.patience_ns = PATIENCE_NS;
         meeting->door.on_caller = meeting_on_caller;
         meeting->door.on_idle = meeting_on_idle;

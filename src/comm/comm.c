@@ -25,26 +25,34 @@
 
 bool tw_comm_mark(struct twill_comm *comm, enum twill_status status, const char *text)
 {
+    (void)pthread_mutex_lock(&comm->lock);
+    bool first = comm->failing == TWILL_OK;
+    if (first) {
+        (void)snprintf(comm->failure, sizeof(comm->failure), "%s", text);
+        comm->failing = status;
+    }
+    (void)pthread_mutex_unlock(&comm->lock);
+    /* For peers that see this process end before they hear why. */
+    if (first && __atomic_load_n(&comm->state, __ATOMIC_ACQUIRE) != TW_COMM_INIT)
+        tw_record_life(comm, TW_LIFE_FAILED);
+    return first;
+}
+
+void tw_comm_publish(struct twill_comm *comm)
+{
     const uint64_t one = 1;
 
     (void)pthread_mutex_lock(&comm->lock);
-    bool first = comm->status == TWILL_OK;
-    if (first) {
-        (void)snprintf(comm->failure, sizeof(comm->failure), "%s", text);
-        __atomic_store_n(&comm->status, (int)status, __ATOMIC_RELEASE);
-        ssize_t written = write(comm->cancel_fd, &one, sizeof(one));
-        (void)written; /* readable already */
-    }
+    __atomic_store_n(&comm->status, (int)comm->failing, __ATOMIC_RELEASE);
+    ssize_t written = write(comm->cancel_fd, &one, sizeof(one));
+    (void)written; /* readable already */
     (void)pthread_mutex_unlock(&comm->lock);
-    return first;
 }
 
 void tw_comm_fail_text(struct twill_comm *comm, enum twill_status status, const char *text)
 {
-    if (!tw_comm_mark(comm, status, text))
-        return;
     tw_loop_lock(comm->ctl->loop);
-    tw_ctl_flood(comm->ctl, NULL);
+    tw_ctl_fail(comm->ctl, NULL, status, text);
     tw_loop_unlock(comm->ctl->loop);
 }
 
@@ -117,9 +125,15 @@ err_free:
 static enum twill_status ready_or_failed(struct twill_comm *comm)
 {
     (void)pthread_mutex_lock(&comm->lock);
-    if (comm->status == TWILL_OK)
+    bool ready = comm->failing == TWILL_OK;
+    if (ready)
         __atomic_store_n(&comm->state, TW_COMM_READY, __ATOMIC_RELEASE);
     (void)pthread_mutex_unlock(&comm->lock);
+    if (ready)
+        return TWILL_OK;
+    /* whoever fails it holds the loop's lock until the status is there to be seen */
+    tw_loop_lock(comm->ctl->loop);
+    tw_loop_unlock(comm->ctl->loop);
     return tw_comm_status(comm);
 }
 
@@ -131,6 +145,8 @@ static enum twill_status init_run(struct twill_comm *comm)
     sodium_memzero(&comm->args.id, sizeof(comm->args.id));
     if (status == TWILL_OK)
         return ready_or_failed(comm);
+    if (status == TWILL_ERR_PEER)
+        tw_ctl_news(comm);
     /* A wait that was cut short ends with ABORTED: the communicator's own failure says why. */
     if (tw_comm_status(comm) == TWILL_OK) {
         (void)snprintf(text, sizeof(text), "rank %d: %.*s", comm->rank, TW_ERROR_TEXT_BYTES - 32,
@@ -251,7 +267,8 @@ void tw_comm_free(struct twill_comm *comm)
     tw_ctl_mute(comm);
     if (comm->ops != NULL)
         tw_ops_destroy(comm);
-    tw_record_life(comm, TW_LIFE_DESTROYED);
+    if (tw_comm_status(comm) == TWILL_OK)
+        tw_record_life(comm, TW_LIFE_DESTROYED);
     tw_ctl_destroy(comm);
     tw_record_destroy(comm);
     tw_chan_destroy(comm->chan);

@@ -67,8 +67,9 @@ struct twill_comm {
     bool crowded;                      /* more ranks on the host than CPUs: waits yield at once */
     int state;                         /* atomic: enum tw_comm_state */
     int status;                        /* atomic: OK, or the first failure (negative): sticky */
-    char failure[TW_ERROR_TEXT_BYTES]; /* its sentence; written once before status */
-    pthread_mutex_t lock;              /* guards failure, init thread */
+    enum twill_status failing;         /* as status, but before the peers are told */
+    char failure[TW_ERROR_TEXT_BYTES]; /* its sentence; written once, with failing */
+    pthread_mutex_t lock;              /* guards failing, failure, init thread */
     int cancel_fd;                     /* eventfd: readable once failed or aborted; owned */
     bool aborted;                      /* atomic */
     struct tw_chan *chan;              /* owned, from connect to destroy */

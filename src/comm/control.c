@@ -17,18 +17,15 @@
 #include "base/time.h"
 #include "comm/proc.h"
 
-/* How long news of an orderly leave or of a better-told failure may take through the tree, once a
- * transport has seen a process go. */
-#define GRACE_NS (200 * TW_NS_MS)
-
 /* ---- failing -----------------------------------------------------------------------------------
  */
 
 void tw_ctl_flood(struct tw_ctl *ctl, const struct tw_link *except)
 {
-    struct tw_frame_error error = {.status = tw_comm_status(ctl->comm), .origin = ctl->comm->rank};
+    struct tw_frame_error error = {.origin = ctl->comm->rank};
 
     (void)pthread_mutex_lock(&ctl->comm->lock);
+    error.status = ctl->comm->failing;
     memcpy(error.text, ctl->comm->failure, sizeof(error.text));
     (void)pthread_mutex_unlock(&ctl->comm->lock);
     if (&ctl->meet != except)
@@ -45,25 +42,13 @@ void tw_ctl_flood(struct tw_ctl *ctl, const struct tw_link *except)
 void tw_ctl_fail(struct tw_ctl *ctl, const struct tw_link *from, enum twill_status status,
                  const char *text)
 {
-    if (tw_comm_mark(ctl->comm, status, text))
-        tw_ctl_flood(ctl, from);
+    if (!tw_comm_mark(ctl->comm, status, text))
+        return;
+    tw_ctl_flood(ctl, from);
+    tw_comm_publish(ctl->comm);
 }
 
-/* Runs on the control thread, outside the lock: operations have locks of their own. */
-static void wake_run(struct tw_later *later)
-{
-    struct tw_ctl *ctl = (struct tw_ctl *)(void *)((char *)later - offsetof(struct tw_ctl, wake));
-    struct twill_comm *comm = ctl->comm;
-
-    /* A communicator that has failed before it was ready never becomes so: nobody waits. */
-    if (__atomic_load_n(&comm->state, __ATOMIC_ACQUIRE) != TW_COMM_INIT)
-        tw_ops_wake(comm);
-    tw_loop_lock(ctl->loop);
-    later->running = false;
-    tw_loop_unlock(ctl->loop);
-}
-
-static void peer_gone(struct tw_ctl *ctl, const struct tw_link *from, int rank, const char *why)
+void tw_ctl_gone(struct tw_ctl *ctl, int rank, const char *why)
 {
     struct twill_comm *comm = ctl->comm;
     bool ready = __atomic_load_n(&comm->state, __ATOMIC_ACQUIRE) != TW_COMM_INIT;
@@ -79,7 +64,7 @@ static void peer_gone(struct tw_ctl *ctl, const struct tw_link *from, int rank, 
     (void)snprintf(text, sizeof(text), "rank %d (process %d) is gone: %s; it was %s", rank,
                    (int)tw_ctl_pid(comm, rank), why, last);
     tw_warn(TW_SUB_COMM, "%s", text);
-    tw_ctl_fail(ctl, from, TWILL_ERR_PEER, text);
+    tw_ctl_fail(ctl, NULL, TWILL_ERR_PEER, text);
 }
 
 /* ---- frames ------------------------------------------------------------------------------------
@@ -114,7 +99,7 @@ static void left_arrived(struct tw_ctl *ctl, const struct tw_link *link, const u
     (void)pthread_cond_broadcast(&ctl->changed);
 }
 
-static void data_arrived(struct tw_ctl *ctl, struct tw_link *link, uint32_t bytes)
+static void data_arrived(struct tw_ctl *ctl, struct tw_link *link, uint8_t *payload, uint32_t bytes)
 {
     struct tw_ctl_frame *frame = malloc(sizeof(*frame));
     int i = link->index;
@@ -123,7 +108,8 @@ static void data_arrived(struct tw_ctl *ctl, struct tw_link *link, uint32_t byte
         tw_ctl_fail(ctl, NULL, TWILL_ERR_NOMEM, "no memory for a frame of a control link");
         return;
     }
-    *frame = (struct tw_ctl_frame){.payload = tw_link_take(link), .bytes = bytes};
+    *frame = (struct tw_ctl_frame){.payload = payload, .bytes = bytes};
+    link->taken = true;
     if (ctl->last[i] != NULL)
         ctl->last[i]->next = frame;
     else
@@ -140,8 +126,7 @@ static void fin_done(struct tw_ctl *ctl)
     (void)pthread_cond_broadcast(&ctl->changed);
 }
 
-/* One more subtree, or this rank itself, is in finalize. */
-static void fin_count(struct tw_ctl *ctl)
+void tw_ctl_fin(struct tw_ctl *ctl)
 {
     int parts = 1;
 
@@ -163,24 +148,24 @@ static void garbage_arrived(struct tw_ctl *ctl, struct tw_link *link, enum tw_fr
 
     (void)snprintf(why, sizeof(why), "its control link carried garbage (type %u, %u bytes)",
                    (unsigned)type, bytes);
+    tw_ctl_gone(ctl, ctl->tree_rank[link->index], why);
     tw_link_close(link);
-    peer_gone(ctl, link, ctl->tree_rank[link->index], why);
 }
 
-static void tree_on_frame(struct tw_link *link, enum tw_frame_type type, const uint8_t *payload,
+static void tree_on_frame(struct tw_link *link, enum tw_frame_type type, uint8_t *payload,
                           uint32_t bytes)
 {
     struct tw_ctl *ctl = link->owner;
     bool from_parent = link->index == TW_TREE_PARENT;
 
     if (type == TW_FRAME_DATA && ctl->gathering)
-        data_arrived(ctl, link, bytes);
+        data_arrived(ctl, link, payload, bytes);
     else if (type == TW_FRAME_ERROR && bytes == sizeof(struct tw_frame_error))
         error_arrived(ctl, link, payload);
     else if (type == TW_FRAME_LEFT && bytes == sizeof(struct tw_frame_left))
         left_arrived(ctl, link, payload);
     else if (type == TW_FRAME_FIN && bytes == 0 && !from_parent)
-        fin_count(ctl);
+        tw_ctl_fin(ctl);
     else if (type == TW_FRAME_FIN_DONE && bytes == 0 && from_parent)
         fin_done(ctl);
     else if (type == TW_FRAME_BYE && bytes == 0)
@@ -189,7 +174,7 @@ static void tree_on_frame(struct tw_link *link, enum tw_frame_type type, const u
         garbage_arrived(ctl, link, type, bytes);
 }
 
-static void process_unwatch(struct tw_ctl *ctl, int index)
+void tw_ctl_process_unwatch(struct tw_ctl *ctl, int index)
 {
     struct tw_source *process = &ctl->process[index];
 
@@ -203,13 +188,21 @@ static void process_unwatch(struct tw_ctl *ctl, int index)
 static void tree_on_down(struct tw_link *link, const char *why)
 {
     struct tw_ctl *ctl = link->owner;
+    bool init = __atomic_load_n(&ctl->comm->state, __ATOMIC_ACQUIRE) == TW_COMM_INIT;
 
-    process_unwatch(ctl, link->index);
-    if (!ctl->fin_done && !ctl->tree_bye[link->index])
-        peer_gone(ctl, link, ctl->tree_rank[link->index], why);
+    tw_ctl_process_unwatch(ctl, link->index);
+    if (ctl->fin_done || ctl->tree_bye[link->index])
+        return;
+    if (!init || link->garbage) {
+        tw_ctl_gone(ctl, ctl->tree_rank[link->index], why);
+        return;
+    }
+    /* the meeting point knows why */
+    ctl->tree_lost[link->index] = true;
+    tw_ctl_grace(ctl);
 }
 
-static void meet_on_frame(struct tw_link *link, enum tw_frame_type type, const uint8_t *payload,
+static void meet_on_frame(struct tw_link *link, enum tw_frame_type type, uint8_t *payload,
                           uint32_t bytes)
 {
     struct tw_ctl *ctl = link->owner;
@@ -219,29 +212,24 @@ static void meet_on_frame(struct tw_link *link, enum tw_frame_type type, const u
         return;
     }
     if (type == TW_FRAME_WELCOME && ctl->welcome == NULL) {
-        ctl->welcome = tw_link_take(link);
+        ctl->welcome = payload;
+        link->taken = true;
         ctl->welcome_bytes = bytes;
         (void)pthread_cond_broadcast(&ctl->changed);
         return;
     }
+    tw_ctl_fail(ctl, NULL, TWILL_ERR_PEER, "init: the meeting point sent garbage");
     tw_link_close(link);
-    tw_ctl_fail(ctl, link, TWILL_ERR_PEER, "init: the meeting point sent garbage");
 }
 
+/* Its process may have left in good order, just before this rank is ready too. */
 static void meet_on_down(struct tw_link *link, const char *why)
 {
     struct tw_ctl *ctl = link->owner;
-    char text[TW_ERROR_TEXT_BYTES];
 
-    if (ctl->meet_rank >= 0)
-        (void)snprintf(text, sizeof(text),
-                       "init: rank %d is gone: the meeting point was in its process, and %s",
-                       ctl->meet_rank, why);
-    else
-        (void)snprintf(text, sizeof(text),
-                       "init: the process that made the unique id is gone (its meeting point: %s)",
-                       why);
-    tw_ctl_fail(ctl, link, TWILL_ERR_PEER, text);
+    (void)why;
+    ctl->meet_lost = true;
+    tw_ctl_grace(ctl);
 }
 
 /* ---- links -------------------------------------------------------------------------------------
@@ -258,8 +246,8 @@ static void process_on_event(struct tw_source *source, uint32_t events)
     tw_link_read(link); /* what it said before it ended */
     if (!tw_link_up(link))
         return;
-    tw_link_close(link);
     tree_on_down(link, "its process has ended");
+    tw_link_close(link);
 }
 
 static void process_watch(struct tw_ctl *ctl, int index)
@@ -304,205 +292,4 @@ enum twill_status tw_ctl_meet_open(struct tw_ctl *ctl, int fd)
                                  .on_frame = meet_on_frame,
                                  .on_down = meet_on_down};
     return tw_link_open(&ctl->meet, ctl->loop, fd);
-}
-
-/* ---- processes that transports have lost -------------------------------------------------------
- */
-
-static void grace_on_event(struct tw_source *source, uint32_t events)
-{
-    struct tw_ctl *ctl = source->owner;
-
-    (void)events;
-    tw_loop_unwatch(ctl->loop, source);
-    (void)close(source->fd);
-    source->fd = -1;
-    for (int r = 0; r < ctl->comm->size && !ctl->fin_done; r++) {
-        if (ctl->peers[r].lost && !ctl->peers[r].left)
-            peer_gone(ctl, NULL, r, "its process has ended");
-        ctl->peers[r].lost = false;
-    }
-}
-
-static void grace_start(struct tw_ctl *ctl)
-{
-    if (ctl->grace.fd >= 0)
-        return;
-    ctl->grace.owner = ctl;
-    ctl->grace.on_event = grace_on_event;
-    if (tw_timer_open(&ctl->grace.fd, GRACE_NS) != TWILL_OK)
-        return;
-    if (tw_loop_watch(ctl->loop, &ctl->grace, EPOLLIN) != TWILL_OK) {
-        (void)close(ctl->grace.fd);
-        ctl->grace.fd = -1;
-    }
-}
-
-void tw_ctl_peer_lost(void *context, const struct tw_proc_id *peer)
-{
-    struct tw_proc_state *state = context;
-
-    tw_loop_lock(state->loop);
-    for (struct tw_ctl *ctl = state->ctls; ctl != NULL; ctl = ctl->next) {
-        for (int r = 0; ctl->peers != NULL && r < ctl->comm->size; r++) {
-            if (memcmp(&ctl->peers[r].proc, peer, sizeof(*peer)) != 0 || ctl->peers[r].left)
-                continue;
-            ctl->peers[r].lost = true;
-            grace_start(ctl);
-        }
-    }
-    tw_loop_unlock(state->loop);
-}
-
-int32_t tw_ctl_pid(const struct twill_comm *comm, int rank)
-{
-    return comm->ctl->peers != NULL ? comm->ctl->peers[rank].pid : 0;
-}
-
-/* ---- finalize ----------------------------------------------------------------------------------
- */
-
-static int who_left(const struct tw_ctl *ctl)
-{
-    for (int r = 0; r < ctl->comm->size; r++) {
-        if (ctl->peers[r].left)
-            return r;
-    }
-    return -1;
-}
-
-enum twill_status tw_ctl_finalize(struct twill_comm *comm, uint64_t deadline_ns)
-{
-    struct tw_ctl *ctl = comm->ctl;
-    bool in_time = true;
-    int left = -1;
-
-    tw_loop_lock(ctl->loop);
-    fin_count(ctl);
-    for (;;) {
-        left = who_left(ctl);
-        if (ctl->fin_done || left >= 0 || tw_comm_status(comm) != TWILL_OK || !in_time)
-            break;
-        in_time = tw_cond_wait(&ctl->changed, &ctl->loop->lock, deadline_ns);
-    }
-    bool done = ctl->fin_done;
-    tw_loop_unlock(ctl->loop);
-    if (done)
-        return TWILL_OK;
-    if (left >= 0)
-        tw_comm_fail(comm, TWILL_ERR_MISMATCH,
-                     "rank %d destroyed the communicator, rank %d waits for it in finalize", left,
-                     comm->rank);
-    else if (!in_time)
-        tw_record_late(comm, "finalize");
-    return tw_comm_status(comm);
-}
-
-/* ---- life --------------------------------------------------------------------------------------
- */
-
-enum twill_status tw_ctl_create(struct twill_comm *comm)
-{
-    struct tw_proc_state *state = tw_proc_state();
-    struct tw_ctl *ctl = tw_alloc(sizeof(*ctl));
-
-    if (ctl == NULL)
-        return TWILL_ERR_NOMEM;
-    ctl->comm = comm;
-    ctl->loop = state->loop;
-    ctl->wake.run = wake_run;
-    ctl->meet_rank = -1;
-    ctl->meet.source.fd = ctl->grace.fd = ctl->door.source.fd = -1;
-    for (int i = 0; i < TW_TREE_LINKS; i++) {
-        ctl->tree[i].source.fd = ctl->process[i].fd = -1;
-        ctl->tree_rank[i] = -1;
-    }
-    tw_cond_init(&ctl->changed);
-    comm->ctl = ctl;
-    tw_loop_lock(ctl->loop);
-    ctl->next = state->ctls;
-    if (state->ctls != NULL)
-        state->ctls->prev = ctl;
-    state->ctls = ctl;
-    tw_loop_unlock(ctl->loop);
-    return TWILL_OK;
-}
-
-void tw_ctl_mute(struct twill_comm *comm)
-{
-    struct tw_ctl *ctl = comm->ctl;
-
-    tw_loop_lock(ctl->loop);
-    ctl->muted = true;
-    tw_loop_forget(ctl->loop, &ctl->wake);
-    tw_loop_unlock(ctl->loop);
-}
-
-/* A rank that goes without finalize says so, and the others decide whether they needed it. */
-static void leave_tell(struct tw_ctl *ctl)
-{
-    struct twill_comm *comm = ctl->comm;
-
-    if (tw_comm_status(comm) != TWILL_OK)
-        return; /* they have heard of the failure */
-    const struct tw_frame_left left = {.rank = comm->rank};
-    for (int i = 0; i < TW_TREE_LINKS; i++) {
-        if (!ctl->fin_done)
-            tw_link_send(&ctl->tree[i], TW_FRAME_LEFT, &left, sizeof(left));
-        tw_link_send(&ctl->tree[i], TW_FRAME_BYE, NULL, 0);
-    }
-}
-
-static void links_close(struct tw_ctl *ctl)
-{
-    tw_link_close(&ctl->meet);
-    for (int i = 0; i < TW_TREE_LINKS; i++) {
-        tw_link_close(&ctl->tree[i]);
-        process_unwatch(ctl, i);
-        while (ctl->first[i] != NULL) {
-            struct tw_ctl_frame *frame = ctl->first[i];
-            ctl->first[i] = frame->next;
-            free(frame->payload);
-            free(frame);
-        }
-    }
-    if (ctl->grace.fd >= 0) {
-        tw_loop_unwatch(ctl->loop, &ctl->grace);
-        (void)close(ctl->grace.fd);
-    }
-}
-
-void tw_ctl_door_close(struct tw_ctl *ctl)
-{
-    if (!ctl->door_used)
-        return;
-    tw_door_close(&ctl->door);
-    while (!ctl->door_idle)
-        (void)pthread_cond_wait(&ctl->changed, &ctl->loop->lock);
-    ctl->door_used = false;
-}
-
-void tw_ctl_destroy(struct twill_comm *comm)
-{
-    struct tw_ctl *ctl = comm->ctl;
-    struct tw_proc_state *state = tw_proc_state();
-
-    if (ctl == NULL)
-        return;
-    tw_loop_lock(ctl->loop);
-    tw_ctl_door_close(ctl);
-    leave_tell(ctl);
-    links_close(ctl);
-    if (ctl->prev != NULL)
-        ctl->prev->next = ctl->next;
-    else
-        state->ctls = ctl->next;
-    if (ctl->next != NULL)
-        ctl->next->prev = ctl->prev;
-    tw_loop_unlock(ctl->loop);
-    (void)pthread_cond_destroy(&ctl->changed);
-    free(ctl->welcome);
-    free(ctl->peers);
-    free(ctl);
-    comm->ctl = NULL;
 }

@@ -109,10 +109,13 @@ struct tw_link {
     void *owner; /* for the callbacks */
     int index;   /* the owner's */
     uint32_t max_bytes;
-    /* A whole frame; the payload is the link's unless taken. May close the link. */
-    void (*on_frame)(struct tw_link *link, enum tw_frame_type type, const uint8_t *payload,
+    /* A whole frame. The payload is freed afterwards, unless `taken` is set: then free() is the
+     * callback's. May close the link, may not free it. */
+    void (*on_frame)(struct tw_link *link, enum tw_frame_type type, uint8_t *payload,
                      uint32_t bytes);
-    /* The link is closed: the peer has gone, or it sent what is no frame. */
+    bool taken;
+    bool garbage; /* the reason for on_down */
+    /* The peer has gone, or it sent what is no frame: the link is closed right after this. */
     void (*on_down)(struct tw_link *link, const char *why);
     struct tw_frame_head head; /* being read */
     uint32_t head_got, got;
@@ -127,8 +130,6 @@ enum twill_status tw_link_open(struct tw_link *link, struct tw_loop *loop, int f
 static inline bool tw_link_up(const struct tw_link *link) { return link->source.fd >= 0; }
 /** Never waits; what the socket does not take now is kept and sent later. Ignored when closed. */
 void tw_link_send(struct tw_link *link, enum tw_frame_type type, const void *data, uint32_t bytes);
-/** Inside on_frame: the payload is the caller's to free. */
-uint8_t *tw_link_take(struct tw_link *link);
 /** Read what has arrived, as on an event. */
 void tw_link_read(struct tw_link *link);
 /** Frames not sent yet are dropped. Closed accepted. */
@@ -145,18 +146,18 @@ struct tw_door {
     struct tw_loop *loop;
     uint8_t key[TW_KEY_BYTES];
     char context[TW_CONTEXT_BYTES];
-    bool check_uid;       /* nobody but this user (first contact without a key) */
     uint64_t patience_ns; /* for one caller's proof and hello */
     int cancel_fd;        /* owned eventfd: readable once closed */
     uint32_t callers;     /* being heard, each on a thread of its own */
-    /* A caller has proven the key and said hello. Takes fd over. Under the loop's lock. */
+    /* A caller has proven the key and said hello, or left before that (bytes 0). Takes fd over.
+     * Under the loop's lock. */
     void (*on_caller)(struct tw_door *door, int fd, const uint8_t *hello, uint32_t bytes);
     /* Closed and the last caller has gone: the door's memory may go. Under the lock. */
     void (*on_idle)(struct tw_door *door);
 };
 
 /* The lock is held for these. */
-/** Callbacks, key, context, check_uid, patience set. Takes listen_fd over, also on error. */
+/** Callbacks, key, context and patience set. Takes listen_fd over, also on error. */
 enum twill_status tw_door_open(struct tw_door *door, struct tw_loop *loop, int listen_fd);
 /** No on_caller after this; on_idle comes at once or when the last caller has gone. */
 void tw_door_close(struct tw_door *door);
@@ -199,10 +200,11 @@ struct tw_ctl {
     struct tw_door door;
     bool door_used, door_idle;
     struct tw_ctl_peer *peers; /* owned, [size]; NULL before the ranks know each other */
-    struct tw_source grace;    /* timer, owned: peers that were lost are given up when it fires */
-    struct tw_later wake;      /* calls tw_ops_wake */
-    bool muted;                /* no more of it */
-    int fins;                  /* subtrees (own rank included) that are in finalize */
+    struct tw_source grace;    /* timer, owned: what was lost is given up when it fires */
+    bool tree_lost[TW_TREE_LINKS], meet_lost; /* during init */
+    struct tw_later wake;                     /* calls tw_ops_wake */
+    bool muted;                               /* no more of it */
+    int fins; /* subtrees (own rank included) that are in finalize */
     bool fin_done;
 };
 
@@ -224,6 +226,19 @@ void tw_ctl_flood(struct tw_ctl *ctl, const struct tw_link *except);
 void tw_ctl_fail(struct tw_ctl *ctl, const struct tw_link *from, enum twill_status status,
                  const char *text);
 
+/** rank's process is gone: the communicator fails. `why`: "its process has ended" */
+void tw_ctl_gone(struct tw_ctl *ctl, int rank, const char *why);
+/** One more subtree, or this rank itself, is in finalize. */
+void tw_ctl_fin(struct tw_ctl *ctl);
+void tw_ctl_process_unwatch(struct tw_ctl *ctl, int index);
+/** Something is lost (the caller has marked what): in a moment it is a failure, unless news comes
+ * before that which explains it better, or shows that all is well. */
+void tw_ctl_grace(struct tw_ctl *ctl);
+
+/** This rank has lost another during init: wait a moment for the meeting point's word, which names
+ * the rank that everything began with. Takes the lock. */
+void tw_ctl_news(struct twill_comm *comm);
+
 /** All ranks are in finalize, or an error. Blocking to the deadline. Takes the lock itself. */
 enum twill_status tw_ctl_finalize(struct twill_comm *comm, uint64_t deadline_ns);
 
@@ -238,6 +253,9 @@ int32_t tw_ctl_pid(const struct twill_comm *comm, int rank);
 
 /** Only the status and its sentence, no telling. @return true: it is the first failure */
 bool tw_comm_mark(struct twill_comm *comm, enum twill_status status, const char *text);
+/** After mark and after the peers were told: waiters see the status. A process may end as soon as
+ * they do. */
+void tw_comm_publish(struct twill_comm *comm);
 /** As tw_comm_fail with a ready sentence that has been logged. */
 void tw_comm_fail_text(struct twill_comm *comm, enum twill_status status, const char *text);
 
@@ -248,9 +266,11 @@ void tw_record_destroy(struct twill_comm *comm);
 /* What the boards say. No lock; the communicator has been ready. */
 /** "its last call was all_reduce #7 count 100 float32 sum, finished". @return false: none yet */
 bool tw_record_last(struct twill_comm *comm, int rank, char *text, size_t bytes);
-enum tw_record_life { TW_LIFE_OPEN, TW_LIFE_FINALIZING, TW_LIFE_DESTROYED };
-/** Show that this rank has entered finalize, or destroys the communicator. */
+enum tw_record_life { TW_LIFE_OPEN, TW_LIFE_FINALIZING, TW_LIFE_DESTROYED, TW_LIFE_FAILED };
+/** Show that this rank has entered finalize, destroys the communicator, or that it has failed. */
 void tw_record_life(struct twill_comm *comm, enum tw_record_life life);
+/** rank's board says that it has failed; false while this rank is in init. */
+bool tw_record_failed(const struct twill_comm *comm, int rank);
 /** Fail with TWILL_ERR_TIMEOUT: names those that are not in finalize, and what they do. */
 void tw_record_late(struct twill_comm *comm, const char *where);
 

@@ -12,7 +12,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/time.h"
 #include "comm/control.h"
@@ -25,18 +24,7 @@ struct caller {
     uint8_t key[TW_KEY_BYTES]; /* the door forgets its own when it closes */
 };
 
-/* Nobody but this user may speak before a key exists. */
-static enum twill_status uid_check(int fd)
-{
-    pid_t pid = 0;
-    uid_t uid = 0;
-    enum twill_status status = tw_sock_peer(fd, &pid, &uid);
-
-    if (status == TWILL_OK && uid != geteuid())
-        return tw_fail(TWILL_ERR_AUTH, "user %u (process %d) is not this job's user %u",
-                       (unsigned)uid, (int)pid, (unsigned)geteuid());
-    return status;
-}
+static void callers_accept(struct tw_door *door);
 
 /* On a thread of its own, so that a caller who says nothing holds up nobody. */
 static void caller_hear(void *arg)
@@ -49,18 +37,19 @@ static void caller_hear(void *arg)
     const struct tw_sock_wait wait = {.deadline_ns = tw_deadline_ns(door->patience_ns),
                                       .cancel_fd = door->cancel_fd};
 
-    enum twill_status status = door->check_uid ? uid_check(caller->fd) : TWILL_OK;
-    if (status == TWILL_OK)
-        status = tw_sock_prove(caller->fd, caller->key, 1, door->context, &wait);
-    if (status == TWILL_OK)
+    enum twill_status status = tw_sock_prove(caller->fd, caller->key, 1, door->context, &wait);
+    bool proven = status == TWILL_OK;
+    if (proven)
         status = tw_sock_recv_msg(caller->fd, hello, sizeof(hello), &bytes, &wait);
     tw_loop_lock(loop);
-    if (status == TWILL_OK && door->source.fd >= 0)
+    if (proven && (status == TWILL_OK || status == TWILL_ERR_PEER) && door->source.fd >= 0)
         door->on_caller(door, caller->fd, hello, bytes);
     else
         (void)close(caller->fd);
     door->callers--;
-    if (door->callers == 0 && door->source.fd < 0) {
+    if (door->source.fd >= 0) {
+        callers_accept(door); /* there may have been no place for them */
+    } else if (door->callers == 0) {
         (void)close(door->cancel_fd);
         door->on_idle(door);
     }
@@ -69,13 +58,28 @@ static void caller_hear(void *arg)
     free(caller);
 }
 
+/* Only processes of this user may pose as ranks: the transports between processes of a host serve
+ * no others either. */
+static bool caller_known(int fd)
+{
+    pid_t pid = 0;
+    uid_t uid = 0;
+
+    if (tw_sock_peer(fd, &pid, &uid) != TWILL_OK)
+        return false;
+    if (uid == geteuid())
+        return true;
+    (void)tw_fail(TWILL_ERR_AUTH, "process %d of user %u was turned away: this job is user %u's",
+                  (int)pid, (unsigned)uid, (unsigned)geteuid());
+    return false;
+}
+
+/* Takes fd over. */
 static void caller_admit(struct tw_door *door, int fd)
 {
-    struct caller *caller = door->callers < CALLERS_MAX ? tw_alloc(sizeof(*caller)) : NULL;
+    struct caller *caller = caller_known(fd) ? tw_alloc(sizeof(*caller)) : NULL;
 
     if (caller == NULL) {
-        tw_warn(TW_SUB_COMM, "a connection was turned away: %u others have not proven the key yet",
-                door->callers);
         (void)close(fd);
         return;
     }
@@ -89,15 +93,12 @@ static void caller_admit(struct tw_door *door, int fd)
     door->callers++;
 }
 
-/* Edge-triggered: takes everybody who waits. Without descriptors to be had it gives up until the
- * next one comes, instead of spinning. */
-static void door_on_event(struct tw_source *source, uint32_t events)
+/* Takes everybody who waits, as far as there are places; whoever leaves makes room for the next.
+ * Edge-triggered: without descriptors to be had it gives up until somebody comes or leaves. */
+static void callers_accept(struct tw_door *door)
 {
-    struct tw_door *door = (struct tw_door *)(void *)source; /* its first member */
-
-    (void)events;
-    for (;;) {
-        int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    while (door->callers < CALLERS_MAX) {
+        int fd = accept4(door->source.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0) {
             caller_admit(door, fd);
             continue;
@@ -108,6 +109,12 @@ static void door_on_event(struct tw_source *source, uint32_t events)
             (void)tw_fail_errno(TWILL_ERR_SYSTEM, errno, "a connection cannot be accepted");
         return;
     }
+}
+
+static void door_on_event(struct tw_source *source, uint32_t events)
+{
+    (void)events;
+    callers_accept((struct tw_door *)(void *)source); /* its first member */
 }
 
 enum twill_status tw_door_open(struct tw_door *door, struct tw_loop *loop, int listen_fd)

@@ -17,10 +17,11 @@
 /* A neighbour that has stopped reading is given up once so much waits for it after init. */
 #define OUT_SLACK_BYTES ((size_t)64 * 1024)
 
+/* The owner may still answer a peer that is there but talks nonsense. */
 static void link_fail(struct tw_link *link, const char *why)
 {
-    tw_link_close(link);
     link->on_down(link, why);
+    tw_link_close(link);
 }
 
 void tw_link_close(struct tw_link *link)
@@ -127,6 +128,7 @@ static bool head_accept(struct tw_link *link)
         (void)snprintf(why, sizeof(why),
                        "its control link carried garbage (mark %#x, type %u, %u bytes)",
                        (unsigned)head->mark, (unsigned)head->type, (unsigned)head->bytes);
+        link->garbage = true;
         link_fail(link, why);
         return false;
     }
@@ -139,18 +141,19 @@ static bool head_accept(struct tw_link *link)
     return true;
 }
 
-/* @return true: read on */
+/* The payload outlives a link that is closed by its frame. @return true: read on */
 static bool frame_finish(struct tw_link *link)
 {
     const struct tw_frame_head head = link->head;
+    uint8_t *payload = link->payload;
 
     link->head_got = 0;
-    link->on_frame(link, (enum tw_frame_type)head.type, link->payload, head.bytes);
-    if (!tw_link_up(link))
-        return false;
-    free(link->payload);
     link->payload = NULL;
-    return true;
+    link->taken = false;
+    link->on_frame(link, (enum tw_frame_type)head.type, payload, head.bytes);
+    if (!link->taken)
+        free(payload);
+    return tw_link_up(link);
 }
 
 void tw_link_read(struct tw_link *link)
@@ -177,14 +180,6 @@ void tw_link_read(struct tw_link *link)
         if (link->got == link->head.bytes && !frame_finish(link))
             return;
     }
-}
-
-uint8_t *tw_link_take(struct tw_link *link)
-{
-    uint8_t *payload = link->payload;
-
-    link->payload = NULL;
-    return payload;
 }
 
 static void link_on_event(struct tw_source *source, uint32_t events)

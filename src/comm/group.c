@@ -117,6 +117,9 @@ static enum twill_status inits_run(const struct group *g)
     }
     free(comms);
     if (tw_failed(status)) {
+        for (size_t i = 0; i < g->ninits; i++)
+            if (tw_comm_status(g->inits[i].comm) == status)
+                tw_fail_again(status, g->inits[i].comm->failure);
         tw_last_error_keep(NULL);
         for (size_t i = 0; i < g->ninits; i++)
             tw_comm_free(g->inits[i].comm);
@@ -143,7 +146,8 @@ static void *finalize_main(void *argument)
     struct finalize *f = argument;
     f->status = tw_comm_finalize(f->comm);
     if (tw_failed(f->status))
-        snprintf(f->text, sizeof f->text, "%s", tw_fail_text());
+        snprintf(f->text, sizeof f->text, "%s",
+                 tw_comm_status(f->comm) == f->status ? f->comm->failure : tw_fail_text());
     return NULL;
 }
 

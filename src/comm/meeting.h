@@ -52,6 +52,13 @@ struct tw_hello {
     char options[TW_OPTIONS_BYTES]; /* lines "NAME=value": the same on all ranks */
 };
 
+/** Take what a caller said. hello is filled as far as it goes; text: the sentence of an error. */
+enum twill_status tw_hello_parse(const uint8_t *data, uint32_t bytes, struct tw_hello *hello,
+                                 char text[TW_ERROR_TEXT_BYTES]);
+/** Can both be ranks of one communicator? The sentence names both and what differs. */
+enum twill_status tw_hello_fits(const struct tw_hello *first, const struct tw_hello *hello,
+                                char text[TW_ERROR_TEXT_BYTES]);
+
 struct tw_welcome {
     uint8_t key[TW_KEY_BYTES]; /* of everything that follows; differs from the id's when keyless */
     uint8_t nonce[16];         /* names the communicator */

@@ -139,7 +139,7 @@ static enum twill_status call_queued(struct tw_item *item)
     if (tw_failed(status))
         return status;
     tw_progress_wait(progress, item);
-    return item->status;
+    return tw_failed(item->status) ? tw_fail_again(item->status, item->text) : item->status;
 }
 
 static enum twill_status call_on_stream(const struct tw_call *call, bool batch)
@@ -158,39 +158,31 @@ static enum twill_status call_on_stream(const struct tw_call *call, bool batch)
     return status;
 }
 
-/* The failure's sentence is the calling thread's newest, unless the call was queued. */
 static enum twill_status call_blocking(const struct tw_call *call, bool batch)
 {
-    struct twill_comm *comm = call->comm;
     struct tw_op op;
     struct tw_item item;
     tw_op_init(&op, call);
-    tw_item_init(&item, comm, batch, &op, 1);
-    item.text[0] = '\0';
-    enum twill_status status;
-    if (__atomic_load_n(&comm->ops->pending, __ATOMIC_ACQUIRE))
-        status = call_queued(&item);
-    else
-        status = tw_item_run(&item);
-    if (tw_failed(status))
-        tw_last_error_set(comm, item.text[0] ? item.text : tw_fail_text());
-    return status;
+    tw_item_init(&item, call->comm, batch, &op, 1);
+    if (__atomic_load_n(&call->comm->ops->pending, __ATOMIC_ACQUIRE))
+        return call_queued(&item);
+    return tw_item_run(&item);
 }
 
 enum twill_status tw_ops_call(const struct tw_call *call)
 {
     bool batch = call->info.coll == TW_COLL_P2P;
     enum twill_status status;
-    if (!call->stream && !tw_group_active() && !(batch && call->info.peer == call->comm->rank))
-        return call_blocking(call, batch);
     if (tw_group_active())
         status = tw_group_add_call(call);
     else if (batch && call->info.peer == call->comm->rank)
         status = tw_fail(TWILL_ERR_USAGE,
                          "%s: peer %d is this rank itself: it can only be matched inside a group",
                          call->info.is_send ? "send" : "recv", call->info.peer);
-    else
+    else if (call->stream)
         status = call_on_stream(call, batch);
+    else
+        status = call_blocking(call, batch);
     if (tw_failed(status))
         tw_last_error_keep(call->comm);
     return status;

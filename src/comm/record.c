@@ -176,6 +176,8 @@ static enum finding absent_fail(const struct view *view, int peer, const struct 
 {
     char phase[96];
 
+    if (presence->life == TW_LIFE_FAILED)
+        return FOUND_LATE; /* why it has failed the control links will tell */
     if (presence->life != TW_LIFE_OPEN) {
         tw_comm_fail(view->comm, TWILL_ERR_MISMATCH, "rank %d %s, rank %d called %s", peer,
                      presence->life == TW_LIFE_FINALIZING ? "is in finalize"
@@ -200,6 +202,9 @@ static enum finding peer_look(const struct view *view, int peer, const struct tw
         .life = tw_record_word(&board->life),
         .gone = tw_chan_peer_status(view->comm->chan, peer) != TWILL_OK,
     };
+    /* of a failure the control links are about to tell; it explains what follows from it */
+    if (presence.life == TW_LIFE_FAILED)
+        return FOUND_NOTHING;
     bool absent = presence.gone || presence.life != TW_LIFE_OPEN;
 
     if (tw_record_word(&lane->begun) < view->number)
@@ -317,28 +322,63 @@ void tw_record_late(struct twill_comm *comm, const char *where)
 /* ---- foreign messages --------------------------------------------------------------------------
  */
 
-/* Which of peer's calls sends messages with this header? */
-static bool header_find(const struct view *view, int peer, const struct tw_board *board,
-                        uint64_t found, char text[TW_RECORD_TEXT_BYTES])
+/* Which of peer's collectives sends messages with this header? */
+static bool coll_find(const struct view *view, const struct tw_board *board, uint64_t found,
+                      struct tw_record_call *call)
 {
-    const struct tw_board_lane *sends = &board->pairs[tw_record_pair(view->comm->rank, true)];
-    struct tw_record_call call;
-
     for (uint64_t i = 0; i < TW_RECORD_DEPTH; i++) {
         uint64_t number = tw_record_word(&board->colls.begun) - i;
-        if (tw_record_read(&board->colls, number, &call) &&
-            tw_record_hash(view->comm->id_hash, &call) == found) {
-            tw_record_text(&call, text);
+        if (tw_record_read(&board->colls, number, call) &&
+            tw_record_hash(view->comm->id_hash, call) == found)
             return true;
-        }
-        number = tw_record_word(&sends->begun) - i;
-        if (tw_record_read(sends, number, &call) &&
-            tw_record_pair_hash(view->comm->id_hash, peer, view->comm->rank, &call) == found) {
-            tw_record_pair_text(&call, view->comm->rank, true, text);
-            return true;
-        }
     }
     return false;
+}
+
+/* Which of its sends? */
+static bool send_find(const struct view *view, int peer, const struct tw_board *board,
+                      uint64_t found, struct tw_record_call *call)
+{
+    const struct tw_board_lane *sends = &board->pairs[tw_record_pair(view->comm->rank, true)];
+
+    for (uint64_t i = 0; i < TW_RECORD_DEPTH; i++) {
+        uint64_t number = tw_record_word(&sends->begun) - i;
+        if (tw_record_read(sends, number, call) &&
+            tw_record_pair_hash(view->comm->id_hash, peer, view->comm->rank, call) == found)
+            return true;
+    }
+    return false;
+}
+
+/* An own collective that is over already did not match theirs of the same number: it went through
+ * without the peer's part, and is the one to name. */
+static void own_past(struct view *view, const struct tw_record_call *theirs)
+{
+    const struct tw_board *board = tw_record_board(view->comm, view->comm->rank);
+    struct tw_record_call past;
+
+    if (theirs->number >= view->number || board == NULL ||
+        !tw_record_read(&board->colls, theirs->number, &past) || !calls_differ(theirs, &past))
+        return;
+    view->own = past;
+    tw_record_text(&past, view->own_text);
+}
+
+static bool header_find(struct view *view, int peer, const struct tw_board *board, uint64_t found,
+                        char text[TW_RECORD_TEXT_BYTES])
+{
+    struct tw_record_call call;
+
+    if (coll_find(view, board, found, &call)) {
+        if (view->info->coll != TW_COLL_P2P)
+            own_past(view, &call);
+        tw_record_text(&call, text);
+        return true;
+    }
+    if (!send_find(view, peer, board, found, &call))
+        return false;
+    tw_record_pair_text(&call, view->comm->rank, true, text);
+    return true;
 }
 
 enum twill_status tw_record_mismatch(struct twill_comm *comm, const struct tw_call_info *info,
@@ -352,13 +392,14 @@ enum twill_status tw_record_mismatch(struct twill_comm *comm, const struct tw_ca
     if (tw_comm_status(comm) != TWILL_OK)
         return tw_comm_status(comm);
     view_init(&view, comm, info, number);
-    if (board != NULL && header_find(&view, peer, board, found, text))
-        return mismatch_fail(&view, peer, text);
+    /* Its call of the same number says more than a later one, whose message this may be. */
     const struct tw_board_lane *lane = board != NULL ? counterpart(&view, board) : NULL;
     if (lane != NULL && tw_record_read(lane, number, &theirs) && calls_differ(&theirs, &view.own)) {
         counterpart_text(&view, &theirs, text);
         return mismatch_fail(&view, peer, text);
     }
+    if (board != NULL && header_find(&view, peer, board, found, text))
+        return mismatch_fail(&view, peer, text);
     tw_comm_fail(comm, TWILL_ERR_MISMATCH,
                  "rank %d sent a message of another call (header %#" PRIx64 "), rank %d called %s",
                  peer, found, comm->rank, view.own_text);

@@ -61,6 +61,8 @@ static inline uint64_t tw_record_word(const uint64_t *word)
 {
     return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
+/** Write the record of a call that begins. Numbers rise by one. */
+void tw_record_publish(struct tw_board_lane *lane, const struct tw_record_call *call);
 /** The record of call `number`. @return false: it is not (any more) there */
 bool tw_record_read(const struct tw_board_lane *lane, uint64_t number, struct tw_record_call *call);
 

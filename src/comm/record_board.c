@@ -57,6 +57,16 @@ void tw_record_life(struct twill_comm *comm, enum tw_record_life life)
         __atomic_store_n(&board->life, (uint64_t)life, __ATOMIC_RELEASE);
 }
 
+bool tw_record_failed(const struct twill_comm *comm, int rank)
+{
+    const struct tw_board *board;
+
+    if (__atomic_load_n(&comm->state, __ATOMIC_ACQUIRE) == TW_COMM_INIT)
+        return false;
+    board = tw_record_board(comm, rank);
+    return board != NULL && tw_record_word(&board->life) == TW_LIFE_FAILED;
+}
+
 /* ---- hash --------------------------------------------------------------------------------------
  * Two halves of a 128-bit product folded together: a few cycles a step, and every bit of both
  * factors reaches every bit of the result. Not secret: ranks trust each other.
@@ -116,7 +126,7 @@ void tw_record_pack(const struct tw_call_info *info, uint64_t number, struct tw_
     call->algo_hash = info->algo_hash;
 }
 
-static void publish(struct tw_board_lane *lane, const struct tw_record_call *call)
+void tw_record_publish(struct tw_board_lane *lane, const struct tw_record_call *call)
 {
     struct tw_board_call *slot = &lane->calls[call->number % TW_RECORD_DEPTH];
 
@@ -136,12 +146,12 @@ uint64_t tw_record_begin(struct twill_comm *comm, const struct tw_call_info *inf
 
     if (info->coll != TW_COLL_P2P) {
         tw_record_pack(info, ++comm->record->begun, &call);
-        publish(&board->colls, &call);
+        tw_record_publish(&board->colls, &call);
         return tw_record_hash(comm->id_hash, &call);
     }
     size_t pair = tw_record_pair(info->peer, info->is_send);
     tw_record_pack(info, ++comm->record->pairs[pair][0], &call);
-    publish(&board->pairs[pair], &call);
+    tw_record_publish(&board->pairs[pair], &call);
     return tw_record_pair_hash(comm->id_hash, info->is_send ? comm->rank : info->peer,
                                info->is_send ? info->peer : comm->rank, &call);
 }

@@ -266,11 +266,11 @@ static enum twill_status batch_step(struct tw_ops *ops, uint64_t now_ns, bool *a
 static enum twill_status item_end(struct tw_item *item, enum twill_status status)
 {
     item->status = status;
-    if (tw_failed(status)) {
-        bool failed = tw_comm_status(item->comm) == status;
-        snprintf(item->text, sizeof item->text, "%s",
-                 failed ? item->comm->failure : tw_fail_text());
-    }
+    if (!tw_failed(status))
+        return status;
+    if (tw_comm_status(item->comm) == status)
+        tw_fail_again(status, item->comm->failure);
+    snprintf(item->text, sizeof item->text, "%s", tw_fail_text());
     return status;
 }
 

@@ -5,6 +5,7 @@
  * does it move a byte. So a step that returns AGAIN has changed nothing and is tried again as a
  * whole.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/status.h"
@@ -73,19 +74,26 @@ static struct tw_exec_place cell_place(const struct flow *flow, const struct tw_
     }
 }
 
+static struct tw_exec_place span_place(const struct flow *flow, const struct tw_plan_span *span,
+                                       uint32_t i, char *scratch)
+{
+    assert(span != NULL); /* the plan was validated: the step has what its form names */
+    return cell_place(flow, span, tw_span_cell(span, i), scratch);
+}
+
 static struct tw_exec_place place_of(const struct flow *flow, enum tw_exec_at at, uint32_t i)
 {
     char *own = flow->exec->base[TW_BUF_SCRATCH];
 
     switch (at) {
     case TW_AT_SRC:
-        return cell_place(flow, flow->src, tw_span_cell(flow->src, i), own);
+        return span_place(flow, flow->src, i, own);
     case TW_AT_DST:
-        return cell_place(flow, flow->dst, tw_span_cell(flow->dst, i), own);
+        return span_place(flow, flow->dst, i, own);
     case TW_AT_PEER_SRC:
-        return cell_place(flow, flow->src, tw_span_cell(flow->src, i), flow->peer_scratch);
+        return span_place(flow, flow->src, i, flow->peer_scratch);
     case TW_AT_PEER_DST:
-        return cell_place(flow, flow->dst, tw_span_cell(flow->dst, i), flow->peer_scratch);
+        return span_place(flow, flow->dst, i, flow->peer_scratch);
     case TW_AT_MESSAGE:
         return (struct tw_exec_place){(char *)(uintptr_t)flow->msg.data + flow->taken,
                                       flow->msg_wide};
@@ -150,7 +158,10 @@ static enum twill_status move_cell(struct flow *flow, uint32_t i, size_t n)
 /* A message that is passed on without a span that says what it is. */
 static enum twill_status pass_on(struct flow *flow)
 {
-    memcpy(flow->slot, flow->msg.data, flow->msg.bytes);
+    assert(flow->slot != NULL); /* the step sends: start() took a slot for it */
+    if (flow->msg.bytes > 0) {
+        memcpy(flow->slot, flow->msg.data, flow->msg.bytes);
+    }
     flow->filled = flow->taken = flow->msg.bytes;
     return TWILL_OK;
 }

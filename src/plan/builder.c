@@ -70,15 +70,18 @@ uint16_t tw_build_lane(struct tw_build *build, int rank, uint16_t channel)
                                   build->plan->name, rank, TW_NO_LANE));
         return 0;
     }
-    struct tw_plan_lane *lanes =
-        realloc(program->lanes, (program->nlanes + 1) * sizeof(*program->lanes));
-    if (!lanes) {
-        build_fail(build, tw_fail(TWILL_ERR_NOMEM, "plan %s: no memory for lane %u of rank %d",
-                                  build->plan->name, program->nlanes, rank));
-        return 0;
+    if (program->nlanes >= program->capacity) {
+        uint32_t capacity = 2 * program->nlanes + 1;
+        struct tw_plan_lane *lanes = realloc(program->lanes, capacity * sizeof(*lanes));
+        if (!lanes) {
+            build_fail(build, tw_fail(TWILL_ERR_NOMEM, "plan %s: no memory for lane %u of rank %d",
+                                      build->plan->name, program->nlanes, rank));
+            return 0;
+        }
+        program->lanes = lanes;
+        program->capacity = capacity;
     }
-    program->lanes = lanes;
-    lanes[program->nlanes] = (struct tw_plan_lane){.channel = channel};
+    program->lanes[program->nlanes] = (struct tw_plan_lane){.channel = channel};
     return (uint16_t)program->nlanes++;
 }
 

@@ -101,6 +101,7 @@ static bool rank_copy(struct tw_plan_rank *to, const struct tw_plan_rank *from)
     if (!to->lanes)
         return false;
     to->nlanes = from->nlanes;
+    to->capacity = from->nlanes;
     for (uint32_t l = 0; l < from->nlanes; l++)
         if (!lane_copy(&to->lanes[l], &from->lanes[l]))
             return false;

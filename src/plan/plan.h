@@ -150,7 +150,7 @@ struct tw_plan_lane {
 
 struct tw_plan_rank {
     struct tw_plan_lane *lanes; /* owned */
-    uint32_t nlanes;
+    uint32_t nlanes, capacity;
 };
 
 #define TW_PLAN_PARTS_MAX 8

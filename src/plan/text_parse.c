@@ -1,239 +1,88 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Knows: a plan's text form (text.h), reading. Never knows: whether the plan is right. */
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/status.h"
 #include "plan/text.h"
-
-/* ---- words ------------------------------------------------------------------------------------
- */
-
-enum token_kind { TOKEN_WORD, TOKEN_MARK, TOKEN_NEWLINE, TOKEN_END };
-
-/* The word at which the reader stands; words lie in the text. */
-struct reader {
-    const char *text;
-    size_t bytes, next; /* next: behind the word */
-    enum token_kind kind;
-    const char *word;
-    size_t length;
-    uint32_t line, column; /* of the word, from 1 */
-    uint32_t next_line;
-    size_t line_start; /* of next_line */
-    enum twill_status status;
-};
-
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-/* What a plan's name has besides. */
-static bool is_name_letter(char c) { return is_letter(c) || c == '.' || c == '+' || c == '-'; }
-
-/* Step to the next word; letters says which bytes make one. Other bytes are words of their own. */
-static void advance(struct reader *in, bool (*letters)(char))
-{
-    while (in->next < in->bytes && strchr(" \t\r", in->text[in->next]) && in->text[in->next])
-        in->next++;
-    if (in->next < in->bytes && in->text[in->next] == '#')
-        while (in->next < in->bytes && in->text[in->next] != '\n')
-            in->next++;
-    in->line = in->next_line;
-    in->column = (uint32_t)(in->next - in->line_start) + 1;
-    in->word = in->text + in->next;
-    in->length = 1;
-    if (in->next == in->bytes) {
-        in->kind = TOKEN_END;
-        in->length = 0;
-        return;
-    }
-    if (*in->word == '\n') {
-        in->kind = TOKEN_NEWLINE;
-        in->next_line++;
-        in->line_start = in->next + 1;
-    } else if (letters(*in->word)) {
-        in->kind = TOKEN_WORD;
-        while (in->next + in->length < in->bytes && letters(in->word[in->length]))
-            in->length++;
-    } else {
-        in->kind = TOKEN_MARK;
-    }
-    in->next += in->length;
-}
-
-/* Say what was expected here; false, so that callers can return it. */
-static bool expected(struct reader *in, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static bool expected(struct reader *in, const char *format, ...)
-{
-    if (tw_failed(in->status))
-        return false;
-    char what[96], found[28];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(what, sizeof(what), format, args);
-    va_end(args);
-    size_t length = in->length < 24 ? in->length : 24;
-    for (size_t i = 0; i < length; i++) {
-        bool plain = in->word[i] >= ' ' && in->word[i] <= '~';
-        found[i] = '?';
-        if (plain)
-            found[i] = in->word[i];
-    }
-    found[length] = '\0';
-    if (in->kind == TOKEN_NEWLINE || in->kind == TOKEN_END)
-        in->status =
-            tw_fail(TWILL_ERR_INVALID, "plan text %u:%u: expected %s, found the end of %s",
-                    in->line, in->column, what, in->kind == TOKEN_END ? "the text" : "the line");
-    else
-        in->status = tw_fail(TWILL_ERR_INVALID, "plan text %u:%u: expected %s, found '%s'",
-                             in->line, in->column, what, found);
-    return false;
-}
-
-static bool at(const struct reader *in, const char *word)
-{
-    return (in->kind == TOKEN_WORD || in->kind == TOKEN_MARK) && in->length == strlen(word) &&
-           memcmp(in->word, word, in->length) == 0;
-}
-
-static bool accept(struct reader *in, const char *word)
-{
-    if (!at(in, word))
-        return false;
-    advance(in, is_letter);
-    return true;
-}
-
-static bool expect(struct reader *in, const char *word)
-{
-    return accept(in, word) || expected(in, "'%s'", word);
-}
-
-static void skip_lines(struct reader *in)
-{
-    while (in->kind == TOKEN_NEWLINE)
-        advance(in, is_letter);
-}
-
-static bool expect_newline(struct reader *in)
-{
-    if (in->kind != TOKEN_NEWLINE && in->kind != TOKEN_END)
-        return expected(in, "the end of the line");
-    skip_lines(in);
-    return true;
-}
-
-static bool read_number(struct reader *in, const char *what, uint32_t most, uint32_t *number)
-{
-    uint64_t value = 0;
-    bool digits = in->kind == TOKEN_WORD;
-    for (size_t i = 0; digits && i < in->length; i++) {
-        digits = in->word[i] >= '0' && in->word[i] <= '9';
-        if (digits && value <= UINT32_MAX)
-            value = value * 10 + (uint64_t)(in->word[i] - '0');
-    }
-    if (!digits || value > most)
-        return expected(in, "%s, a number up to %u", what, most);
-    *number = (uint32_t)value;
-    advance(in, is_letter);
-    return true;
-}
-
-/* One of the names that `name_of` gives from 0 to NULL. */
-static bool read_name(struct reader *in, const char *what, const char *(*name_of)(unsigned),
-                      uint8_t *value)
-{
-    const char *name;
-    for (unsigned i = 0; (name = name_of(i)) != NULL; i++) {
-        if (!at(in, name))
-            continue;
-        *value = (uint8_t)i;
-        advance(in, is_letter);
-        return true;
-    }
-    return expected(in, "%s", what);
-}
+#include "plan/text_reader.h"
 
 /* ---- header -----------------------------------------------------------------------------------
  */
 
 static const char *coll_name(unsigned coll) { return tw_coll_name((enum tw_coll)coll); }
 
-static bool read_plan_line(struct reader *in, struct tw_build *build)
+static bool read_plan_line(struct tw_reader *in, struct tw_build *build)
 {
     char name[TW_PLAN_NAME_BYTES];
     uint8_t coll = 0;
     uint32_t nranks = 0, root = 0, only = 0;
-    if (!at(in, "plan"))
-        return expected(in, "'plan'");
-    advance(in, is_name_letter);
-    if (in->kind != TOKEN_WORD || in->length >= sizeof(name))
-        return expected(in, "a name of up to %d letters", TW_PLAN_NAME_BYTES - 1);
+    if (!tw_reader_at(in, "plan"))
+        return tw_reader_expected(in, "'plan'");
+    tw_reader_advance(in, true);
+    if (in->kind != TW_TOKEN_WORD || in->length >= sizeof(name))
+        return tw_reader_expected(in, "a name of up to %d letters", TW_PLAN_NAME_BYTES - 1);
     memcpy(name, in->word, in->length);
     name[in->length] = '\0';
-    advance(in, is_letter);
-    if (!read_name(in, "a collective", coll_name, &coll) || !expect(in, "ranks") ||
-        !read_number(in, "a count of ranks", TW_PLAN_RANKS_MAX, &nranks) || !expect(in, "root") ||
-        !read_number(in, "a rank", TW_PLAN_RANKS_MAX, &root))
+    tw_reader_advance(in, false);
+    if (!tw_reader_name(in, "a collective", coll_name, &coll) || !tw_reader_expect(in, "ranks") ||
+        !tw_reader_number(in, "a count of ranks", TW_PLAN_RANKS_MAX, &nranks) ||
+        !tw_reader_expect(in, "root") || !tw_reader_number(in, "a rank", TW_PLAN_RANKS_MAX, &root))
         return false;
-    bool one = accept(in, "only");
-    if (one && !read_number(in, "a rank", TW_PLAN_RANKS_MAX, &only))
+    bool one = tw_reader_accept(in, "only");
+    if (one && !tw_reader_number(in, "a rank", TW_PLAN_RANKS_MAX, &only))
         return false;
-    if (!expect_newline(in))
+    if (!tw_reader_newline(in))
         return false;
     tw_build_init(build, name, (enum tw_coll)coll, (int)nranks, (int)root, one ? (int)only : -1);
     in->status = build->status;
     return !tw_failed(in->status);
 }
 
-static bool read_fact(struct reader *in, struct tw_plan *facts, uint32_t *seen)
+static bool read_fact(struct tw_reader *in, struct tw_plan *facts, uint32_t *seen)
 {
     for (size_t i = 0; i < tw_text_nfacts; i++) {
         uint32_t value;
-        if (*seen >> i & 1 || !accept(in, tw_text_facts[i].name))
+        if (*seen >> i & 1 || !tw_reader_accept(in, tw_text_facts[i].name))
             continue;
         *seen |= 1u << i;
-        if (!read_number(in, tw_text_facts[i].name, UINT32_MAX, &value))
+        if (!tw_reader_number(in, tw_text_facts[i].name, UINT32_MAX, &value))
             return false;
         memcpy((char *)facts + tw_text_facts[i].offset, &value, sizeof(value));
         return true;
     }
-    return expected(in, "a fact that was not given yet");
+    return tw_reader_expected(in, "a fact that was not given yet");
 }
 
 /* facts: only the fields of tw_text_facts and `deterministic` are written. */
-static bool read_facts_line(struct reader *in, struct tw_plan *facts)
+static bool read_facts_line(struct tw_reader *in, struct tw_plan *facts)
 {
     uint32_t seen = 0;
     facts->slices = 1;
     facts->parity = 1;
-    if (!expect(in, "facts"))
+    if (!tw_reader_expect(in, "facts"))
         return false;
-    while (in->kind != TOKEN_NEWLINE && in->kind != TOKEN_END) {
-        if (!facts->deterministic && accept(in, "deterministic"))
+    while (!tw_reader_line_ends(in)) {
+        if (!facts->deterministic && tw_reader_accept(in, "deterministic"))
             facts->deterministic = true;
         else if (!read_fact(in, facts, &seen))
             return false;
     }
-    return expect_newline(in);
+    return tw_reader_newline(in);
 }
 
-static bool read_part_line(struct reader *in, struct tw_build *build)
+static bool read_part_line(struct tw_reader *in, struct tw_build *build)
 {
     uint8_t kind = 0;
     uint32_t groups, per, source = 0, capacity = 0;
-    if (!read_name(in, "a kind of partition", tw_text_part_kind, &kind) || !expect(in, "groups") ||
-        !read_number(in, "a count of groups", UINT32_MAX, &groups) || !expect(in, "per") ||
-        !read_number(in, "a count of cells", UINT32_MAX, &per))
+    if (!tw_reader_name(in, "a kind of partition", tw_text_part_kind, &kind) ||
+        !tw_reader_expect(in, "groups") ||
+        !tw_reader_number(in, "a count of groups", UINT32_MAX, &groups) ||
+        !tw_reader_expect(in, "per") || !tw_reader_number(in, "a count of cells", UINT32_MAX, &per))
         return false;
-    if (accept(in, "source") && !read_number(in, "a step", UINT32_MAX, &source))
+    if (tw_reader_accept(in, "source") && !tw_reader_number(in, "a step", UINT32_MAX, &source))
         return false;
-    if (accept(in, "capacity") && !read_number(in, "a capacity", UINT32_MAX, &capacity))
+    if (tw_reader_accept(in, "capacity") &&
+        !tw_reader_number(in, "a capacity", UINT32_MAX, &capacity))
         return false;
     uint8_t part = tw_build_part(build, (enum tw_part_kind)kind, groups, per);
     in->status = build->status;
@@ -241,7 +90,7 @@ static bool read_part_line(struct reader *in, struct tw_build *build)
         return false;
     build->plan->parts[part].source_step = source;
     build->plan->parts[part].capacity = capacity;
-    return expect_newline(in);
+    return tw_reader_newline(in);
 }
 
 /* ---- steps ------------------------------------------------------------------------------------
@@ -257,63 +106,65 @@ enum {
 };
 
 /* The word opens a field or flag that was not seen yet. */
-static bool opens(struct reader *in, const char *word, uint32_t *seen, uint32_t bit)
+static bool opens(struct tw_reader *in, const char *word, uint32_t *seen, uint32_t bit)
 {
-    if (*seen & bit || !accept(in, word))
+    if (*seen & bit || !tw_reader_accept(in, word))
         return false;
     *seen |= bit;
     return true;
 }
 
-static bool read_pair(struct reader *in, uint32_t most_first, uint32_t *first, uint32_t *second)
+static bool read_pair(struct tw_reader *in, uint32_t most_first, uint32_t *first, uint32_t *second)
 {
-    return read_number(in, "a number before ':'", most_first, first) && expect(in, ":") &&
-           read_number(in, "a number behind ':'", UINT32_MAX, second);
+    return tw_reader_number(in, "a number before ':'", most_first, first) &&
+           tw_reader_expect(in, ":") &&
+           tw_reader_number(in, "a number behind ':'", UINT32_MAX, second);
 }
 
-static bool read_peer(struct reader *in, int32_t *rank, uint16_t *fifo)
+static bool read_peer(struct tw_reader *in, int32_t *rank, uint16_t *fifo)
 {
     uint32_t number = 0;
-    if (accept(in, "-")) {
+    if (tw_reader_accept(in, "-")) {
         *rank = TW_NO_RANK;
     } else {
-        if (!read_number(in, "a rank", INT32_MAX, &number))
+        if (!tw_reader_number(in, "a rank", INT32_MAX, &number))
             return false;
         *rank = (int32_t)number;
     }
     number = 0;
-    if (accept(in, ":") && !read_number(in, "a fifo id", UINT16_MAX, &number))
+    if (tw_reader_accept(in, ":") && !tw_reader_number(in, "a fifo id", UINT16_MAX, &number))
         return false;
     *fifo = (uint16_t)number;
     return true;
 }
 
-static bool read_span(struct reader *in, struct tw_plan_span *span)
+static bool read_span(struct tw_reader *in, struct tw_plan_span *span)
 {
     uint32_t part, index = 0;
     *span = (struct tw_plan_span){.block = 1, .stride = 1, .nblocks = 1};
-    if (!read_name(in, "a buffer", tw_text_buf, &span->buf) || !expect(in, ".") ||
-        !read_number(in, "a partition", UINT8_MAX, &part))
+    if (!tw_reader_name(in, "a buffer", tw_text_buf, &span->buf) || !tw_reader_expect(in, ".") ||
+        !tw_reader_number(in, "a partition", UINT8_MAX, &part))
         return false;
-    if (accept(in, "@") && !read_number(in, "an index", UINT16_MAX, &index))
+    if (tw_reader_accept(in, "@") && !tw_reader_number(in, "an index", UINT16_MAX, &index))
         return false;
     span->part = (uint8_t)part;
     span->index = (uint16_t)index;
-    if (!expect(in, "[") || !read_number(in, "a cell", UINT32_MAX, &span->first))
+    if (!tw_reader_expect(in, "[") || !tw_reader_number(in, "a cell", UINT32_MAX, &span->first))
         return false;
-    if (accept(in, "+")) {
-        if (!read_number(in, "a count of cells", UINT32_MAX, &span->block))
+    if (tw_reader_accept(in, "+")) {
+        if (!tw_reader_number(in, "a count of cells", UINT32_MAX, &span->block))
             return false;
         span->stride = span->block;
-        if (accept(in, "*") &&
-            !(read_number(in, "a count of blocks", UINT32_MAX, &span->nblocks) && expect(in, "/") &&
-              read_number(in, "a stride", UINT32_MAX, &span->stride)))
+        if (tw_reader_accept(in, "*") &&
+            !(tw_reader_number(in, "a count of blocks", UINT32_MAX, &span->nblocks) &&
+              tw_reader_expect(in, "/") &&
+              tw_reader_number(in, "a stride", UINT32_MAX, &span->stride)))
             return false;
     }
-    return expect(in, "]");
+    return tw_reader_expect(in, "]");
 }
 
-static bool read_flag(struct reader *in, struct tw_plan_step *step, uint32_t *seen)
+static bool read_flag(struct tw_reader *in, struct tw_plan_step *step, uint32_t *seen)
 {
     for (size_t i = 0; i < tw_text_nflags; i++) {
         if (!opens(in, tw_text_flags[i].name, seen, tw_text_flags[i].flag))
@@ -321,10 +172,10 @@ static bool read_flag(struct reader *in, struct tw_plan_step *step, uint32_t *se
         step->flags |= tw_text_flags[i].flag;
         return true;
     }
-    return expected(in, "a field or flag that was not given yet");
+    return tw_reader_expected(in, "a field or flag that was not given yet");
 }
 
-static bool read_field(struct reader *in, struct tw_plan_step *step, uint32_t *seen)
+static bool read_field(struct tw_reader *in, struct tw_plan_step *step, uint32_t *seen)
 {
     if (opens(in, "from", seen, SEEN_FROM))
         return read_peer(in, &step->from, &step->fifo_in);
@@ -345,26 +196,26 @@ static bool read_field(struct reader *in, struct tw_plan_step *step, uint32_t *s
     return read_flag(in, step, seen);
 }
 
-static bool read_step_line(struct reader *in, struct tw_plan_step *step)
+static bool read_step_line(struct tw_reader *in, struct tw_plan_step *step)
 {
     uint32_t seen = 0;
     *step = (struct tw_plan_step){.dep_lane = TW_NO_LANE, .from = TW_NO_RANK, .to = TW_NO_RANK};
-    if (!read_name(in, "a step, 'lane' or 'rank'", tw_text_op, &step->op))
+    if (!tw_reader_name(in, "a step, 'lane' or 'rank'", tw_text_op, &step->op))
         return false;
-    while (in->kind != TOKEN_NEWLINE && in->kind != TOKEN_END)
+    while (!tw_reader_line_ends(in))
         if (!read_field(in, step, &seen))
             return false;
-    return expect_newline(in);
+    return tw_reader_newline(in);
 }
 
-static bool read_lane(struct reader *in, struct tw_build *build, int rank)
+static bool read_lane(struct tw_reader *in, struct tw_build *build, int rank)
 {
     uint32_t channel;
-    if (!expect(in, "channel") || !read_number(in, "a channel", UINT16_MAX, &channel) ||
-        !expect_newline(in))
+    if (!tw_reader_expect(in, "channel") ||
+        !tw_reader_number(in, "a channel", UINT16_MAX, &channel) || !tw_reader_newline(in))
         return false;
     uint16_t lane = tw_build_lane(build, rank, (uint16_t)channel);
-    while (in->kind != TOKEN_END && !at(in, "lane") && !at(in, "rank")) {
+    while (in->kind != TW_TOKEN_END && !tw_reader_at(in, "lane") && !tw_reader_at(in, "rank")) {
         struct tw_plan_step step;
         if (!read_step_line(in, &step))
             return false;
@@ -374,24 +225,24 @@ static bool read_lane(struct reader *in, struct tw_build *build, int rank)
     return !tw_failed(in->status);
 }
 
-static bool read_ranks(struct reader *in, struct tw_build *build)
+static bool read_ranks(struct tw_reader *in, struct tw_build *build)
 {
     uint32_t next = 0;
-    while (in->kind != TOKEN_END) {
+    while (in->kind != TW_TOKEN_END) {
         uint32_t rank, nranks = (uint32_t)build->plan->nranks;
-        if (!expect(in, "rank"))
+        if (!tw_reader_expect(in, "rank"))
             return false;
-        struct reader here = *in;
-        if (!read_number(in, "a rank", nranks - 1, &rank))
+        struct tw_reader here = *in;
+        if (!tw_reader_number(in, "a rank", nranks - 1, &rank))
             return false;
         if (rank < next || !tw_build_wants(build, (int)rank)) {
             *in = here;
-            return expected(in, "a rank of this plan that is above the one before");
+            return tw_reader_expected(in, "a rank of this plan that is above the one before");
         }
         next = rank + 1;
-        if (!expect_newline(in))
+        if (!tw_reader_newline(in))
             return false;
-        while (accept(in, "lane"))
+        while (tw_reader_accept(in, "lane"))
             if (!read_lane(in, build, (int)rank))
                 return false;
     }
@@ -409,14 +260,13 @@ static void facts_apply(struct tw_plan *plan, const struct tw_plan *facts)
                (const char *)facts + tw_text_facts[i].offset, sizeof(uint32_t));
 }
 
-static bool read_text(struct reader *in, struct tw_build *build)
+static bool read_text(struct tw_reader *in, struct tw_build *build)
 {
     struct tw_plan facts = {0};
-    advance(in, is_letter);
-    skip_lines(in);
+    tw_reader_skip_lines(in);
     if (!read_plan_line(in, build) || !read_facts_line(in, &facts))
         return false;
-    while (accept(in, "part"))
+    while (tw_reader_accept(in, "part"))
         if (!read_part_line(in, build))
             return false;
     if (!read_ranks(in, build))
@@ -428,8 +278,9 @@ static bool read_text(struct reader *in, struct tw_build *build)
 
 enum twill_status tw_plan_parse(const char *text, size_t bytes, struct tw_plan **plan)
 {
-    struct reader in = {.text = text, .bytes = bytes, .next_line = 1};
+    struct tw_reader in;
     struct tw_build build = {0};
+    tw_reader_init(&in, text, bytes);
     if (!read_text(&in, &build)) {
         tw_plan_destroy(build.plan);
         return in.status;

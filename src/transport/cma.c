@@ -100,7 +100,7 @@ static uint64_t best_ns(unsigned char *dst, const unsigned char *src, size_t byt
 
 static void measure_run(void)
 {
-    static const size_t sizes[TW_CMA_SIZES] = {16384, 131072, 1048576};
+    static const size_t sizes[TW_CMA_SIZES] = {16384, 65536, 524288};
     const size_t most = sizes[TW_CMA_SIZES - 1];
     measure.faster_from = SIZE_MAX;
     measure.works = tw_cma_here();

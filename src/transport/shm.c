@@ -165,8 +165,9 @@ static void shm_close(struct tw_net *net)
     }
     tw_shm_service_stop(net);
     shm_unlisten(net->shm->service);
-    while (net->shm->listeners != NULL) {
-        shm_unlisten(net->shm->listeners);
+    for (struct tw_listener *next, *at = net->shm->listeners; at != NULL; at = next) {
+        next = at->next;
+        shm_unlisten(at);
     }
     tw_fifo_sweep(net, true);
     eps_free(net->shm->live);

@@ -160,11 +160,11 @@ static void guests_reap(struct tw_net *net, bool all)
 /* All places are taken: the oldest guest leaves when it had its time. @return ms until then */
 static int guest_evict_locked(struct tw_shm_net *shm)
 {
-    struct tw_shm_guest *oldest = shm->guests;
-    for (struct tw_shm_guest *guest = oldest; guest != NULL; guest = guest->next) {
-        oldest = guest->since_ns < oldest->since_ns ? guest : oldest;
+    const struct tw_shm_guest *oldest = NULL;
+    for (const struct tw_shm_guest *guest = shm->guests; guest != NULL; guest = guest->next) {
+        oldest = oldest == NULL || guest->since_ns < oldest->since_ns ? guest : oldest;
     }
-    uint64_t age = tw_now_ns() - oldest->since_ns;
+    uint64_t age = oldest != NULL ? tw_now_ns() - oldest->since_ns : 0;
     if (age >= EVICT_NS) {
         raise_event(oldest->cancel_fd);
         return RETRY_MS; /* its end wakes us */

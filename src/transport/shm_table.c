@@ -70,6 +70,7 @@ bool tw_shm_ep_lose_locked(struct tw_ep *ep, bool goodbye)
 {
     struct tw_net *net = ep->net;
     unlink_from(&net->shm->live, ep);
+    __atomic_store_n(&ep->lost, 1, __ATOMIC_RELEASE); /* before the peer can see the hang-up */
     tw_shm_unwatch_locked(net, ep->shm->fd);
     close(ep->shm->fd);
     ep->shm->fd = -1;
@@ -79,7 +80,6 @@ bool tw_shm_ep_lose_locked(struct tw_ep *ep, bool goodbye)
         ep->shm->pidfd = -1;
     }
     ep->shm->goodbye = goodbye;
-    __atomic_store_n(&ep->lost, 1, __ATOMIC_RELEASE);
     bool used = __atomic_load_n(&ep->refs, __ATOMIC_ACQUIRE) != 0;
     if (used) {
         ep->shm->next = net->shm->dead;

@@ -81,7 +81,8 @@ enum twill_status tw_slots_init(struct tw_slots *slots, void *memory, size_t byt
         return TWILL_ERR_NOMEM;
     }
     for (uint32_t i = 0; i < subs_max; i++) {
-        slots->sub[i].tail = (uint64_t *)(void *)(slots->memory + (1 + i) * TW_SLOT_LINE_BYTES);
+        slots->sub[i].tail =
+            (uint64_t *)(void *)(slots->memory + (1 + (size_t)i) * TW_SLOT_LINE_BYTES);
     }
     return TWILL_OK;
 }

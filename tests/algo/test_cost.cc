@@ -213,7 +213,7 @@ TEST(Cost, RoundsAreTheTextbooks)
     std::map<std::string, Textbook> book = textbook();
     for_each_algo([&](const tw_algo *algo, tw_coll coll) {
         const Textbook &page = book[std::string(algo->name) + " " + tw_coll_name(coll)];
-        for (int nranks = 2; nranks <= 64; nranks += nranks < 20 ? 1 : 11) {
+        for (int nranks = 2; nranks <= 64; nranks += nranks < 18 ? 1 : 15) {
             tw_algo_args args = {coll, nranks, has_root(coll) ? nranks / 2 : 0, -1, 1};
             Plan plan = generate(algo, args);
             model::Run run({plan.get()}, model::Options());

@@ -24,7 +24,7 @@ TEST(Model, EveryPlanIsRight)
 {
     std::mt19937_64 random(1);
     for_each_algo([&](const tw_algo *algo, tw_coll coll) {
-        for (int nranks = 1; nranks <= 64; nranks += nranks < 10 ? 1 : 1 + random() % 16)
+        for (int nranks = 1; nranks <= 64; nranks += nranks < 9 ? 1 : 8 + random() % 40)
             for (int root : roots_of(coll, nranks, random)) {
                 tw_algo_args args = {coll, nranks, root, -1, 1 + (uint32_t)(random() % 3)};
                 Plan plan = generate(algo, args);

@@ -61,6 +61,17 @@ TEST_F(Status, ASentenceMayQuoteThePreviousOne)
     EXPECT_STREQ("outer: inner", tw_fail_text());
 }
 
+TEST_F(Status, AFailureSaidElsewhereBecomesThisThreads)
+{
+    tw_fail(TWILL_ERR_USAGE, "before");
+    EXPECT_EQ(TWILL_ERR_PEER, tw_fail_again(TWILL_ERR_PEER, "said by another thread"));
+    EXPECT_STREQ("said by another thread", tw_fail_text());
+    EXPECT_EQ(TWILL_ERR_PEER, tw_fail_again(TWILL_ERR_PEER, tw_fail_text()));
+    EXPECT_STREQ("said by another thread", tw_fail_text());
+    tw_fail_again(TWILL_ERR_PEER, std::string(5000, 'x').c_str());
+    EXPECT_EQ(std::string(TW_ERROR_TEXT_BYTES - 1, 'x'), tw_fail_text());
+}
+
 TEST_F(Status, LongSentencesAreCut)
 {
     std::string text(5000, 'x');

@@ -3,6 +3,7 @@
  * Never knows: how the transports are made. */
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 
 #include "../conform/shared.h"
 
@@ -251,8 +252,295 @@ TEST_P(Chan, TellsWhatServesAPeer)
     });
 }
 
+/* Messages of all sizes and layouts, both directions of every pair at once, for a while. */
+TEST_P(Chan, MixedTrafficUntilTheBudgetEnds)
+{
+    const char *budget = getenv("TW_TEST_BUDGET");
+    int rounds = budget != nullptr ? atoi(budget) * 40 : 12;
+    run(GetParam(), Options(), [rounds](Rank &me) {
+        uint32_t state = 12345; /* the same on all ranks */
+        for (int round = 0; round < rounds; round++) {
+            state = state * 1664525u + 1013904223u;
+            all_pairs(me, 1 + (int)(state >> 8) % 40, 1 + (state >> 16) % 4, 1 + (state >> 24) % 4);
+        }
+    });
+}
+
+/* A rank that is done first leaves its memory to those who may still write it. */
+TEST_P(Chan, DestroyInAnyOrder)
+{
+    run(GetParam(), Options(), [](Rank &me) {
+        me.place->meeting.meet(); /* all have imported */
+        for (int turn = 0; turn < me.size; turn++) {
+            if (turn == me.rank) {
+                tw_chan_destroy(me.chan);
+                me.chan = nullptr;
+            }
+            me.place->meeting.meet();
+            for (int i = 0; i < me.size && me.chan != nullptr; i++) {
+                void *data = nullptr;
+                if (i == me.rank) {
+                    continue;
+                }
+                ASSERT_EQ(TWILL_OK, tw_chan_layout_send(me.chan, i, 1, 4));
+                if (tw_chan_reserve(me.chan, i, 0, &data) == TWILL_OK) {
+                    memset(data, 0xff, 1000);
+                    tw_chan_commit(me.chan, i, 0, 1000, 1);
+                }
+                memset(static_cast<char *>(tw_chan_peer_scratch(me.chan, i)) + 1024 * me.rank, 0xff,
+                       1024);
+                tw_chan_peer_signals(me.chan, i)[me.rank] = 5;
+            }
+            me.place->meeting.meet();
+        }
+    });
+}
+
 INSTANTIATE_TEST_SUITE_P(Threads, Chan, testing::Values(Layout{1, 2}, Layout{1, 5}, Layout{1, 8}));
 INSTANTIATE_TEST_SUITE_P(Processes, Chan,
                          testing::Values(Layout{2, 1}, Layout{4, 1}, Layout{2, 2}, Layout{3, 2}));
+
+/* ---- one chan at a time --------------------------------------------------------------------- */
+
+tw_chan_config config_of(const tw_chan_peer *peers, int rank, int size)
+{
+    tw_chan_config config = {};
+    config.rank = rank;
+    config.size = size;
+    config.peers = peers;
+    config.key = kKey;
+    config.fifo_bytes = 4096;
+    config.board_bytes = 256;
+    config.wait = wait_for(20 * TW_NS_S);
+    return config;
+}
+
+uint64_t used_of(const tw_net *net)
+{
+    uint64_t used, limit;
+    tw_net_staging(net, &used, &limit);
+    return used;
+}
+
+TEST(ChanAlone, OfOneRank)
+{
+    Process process(false);
+    tw_chan_config config = config_of(&process.as_peer, 0, 1);
+    tw_chan *chan = nullptr;
+    ASSERT_EQ(TWILL_OK, tw_chan_create(&process.nets, &config, &chan));
+    EXPECT_NE(nullptr, tw_chan_board(chan));
+    EXPECT_EQ(nullptr, tw_chan_scratch(chan));
+    EXPECT_EQ(nullptr, tw_chan_signals(chan));
+    EXPECT_EQ(TWILL_OK, tw_chan_peer_status(chan, 0));
+    tw_chan_blob blob;
+    EXPECT_EQ(TWILL_ERR_INVALID, tw_chan_export(chan, 0, &blob));
+    EXPECT_EQ(TWILL_ERR_INVALID, tw_chan_export(chan, 1, &blob));
+    EXPECT_EQ(TWILL_ERR_INVALID, tw_chan_import(chan, -1, &blob));
+    tw_chan_destroy(chan);
+    tw_chan_destroy(nullptr);
+    EXPECT_EQ(0u, used_of(process.nets.self));
+}
+
+TEST(ChanAlone, NonsenseIsRefused)
+{
+    Process process(false);
+    tw_chan_peer peers[2] = {process.as_peer, process.as_peer};
+    tw_chan *chan = nullptr;
+    for (auto [rank, size] : {std::pair{0, 0}, std::pair{-1, 2}, std::pair{2, 2}}) {
+        tw_chan_config config = config_of(peers, rank, size);
+        EXPECT_EQ(TWILL_ERR_INVALID, tw_chan_create(&process.nets, &config, &chan));
+    }
+    tw_chan_config config = config_of(peers, 0, 2);
+    config.fifo_bytes = 100;
+    EXPECT_EQ(TWILL_ERR_INVALID, tw_chan_create(&process.nets, &config, &chan));
+    config.fifo_bytes = 4096;
+    config.scratch_bytes = SIZE_MAX;
+    EXPECT_EQ(TWILL_ERR_INVALID, tw_chan_create(&process.nets, &config, &chan));
+    EXPECT_EQ(nullptr, chan);
+    EXPECT_EQ(0u, used_of(process.nets.self));
+}
+
+TEST(ChanAlone, OtherProcessesNeedSharedMemory)
+{
+    Process process(false);
+    tw_chan_peer peers[2] = {process.as_peer, process.as_peer};
+    peers[1].proc = fresh_id();
+    tw_chan_config config = config_of(peers, 0, 2);
+    tw_chan *chan = nullptr;
+    EXPECT_EQ(TWILL_ERR_UNSUPPORTED, tw_chan_create(&process.nets, &config, &chan));
+    EXPECT_NE(nullptr, strstr(tw_fail_text(), "peer 1")) << tw_fail_text();
+    EXPECT_EQ(nullptr, chan);
+}
+
+TEST(ChanAlone, ShortStagingIsACleanError)
+{
+    Process process(false, 65536);
+    std::vector<tw_chan_peer> peers(8, process.as_peer);
+    tw_chan_config config = config_of(peers.data(), 0, 8);
+    tw_chan *chan = nullptr;
+    for (size_t bytes : {(size_t)16384, (size_t)8192, (size_t)1 << 30}) { /* at once, midway */
+        config.fifo_bytes = bytes;
+        EXPECT_EQ(TWILL_ERR_NOMEM, tw_chan_create(&process.nets, &config, &chan));
+        EXPECT_EQ(0u, used_of(process.nets.self));
+    }
+    config.fifo_bytes = 4096; /* FIFOs fit, the areas do not */
+    config.scratch_bytes = 65536;
+    EXPECT_EQ(TWILL_ERR_NOMEM, tw_chan_create(&process.nets, &config, &chan));
+    EXPECT_EQ(0u, used_of(process.nets.self));
+    config.scratch_bytes = 0;
+    ASSERT_EQ(TWILL_OK, tw_chan_create(&process.nets, &config, &chan));
+    tw_chan_destroy(chan);
+    EXPECT_EQ(0u, used_of(process.nets.self));
+}
+
+/* Two ranks of one thread that disagree about sizes. */
+TEST(ChanAlone, DisagreementIsFoundAtImport)
+{
+    Process process(false);
+    tw_chan_peer peers[2] = {process.as_peer, process.as_peer};
+    for (int what = 0; what < 4; what++) {
+        tw_chan_config config = config_of(peers, 0, 2);
+        config.scratch_bytes = 512;
+        tw_chan *a = nullptr, *b = nullptr;
+        ASSERT_EQ(TWILL_OK, tw_chan_create(&process.nets, &config, &a));
+        config.rank = 1;
+        config.fifo_bytes = what == 0 ? 8192 : 4096;
+        config.board_bytes = what == 1 ? 128 : 256;
+        config.scratch_bytes = what == 2 ? 0 : 512;
+        config.signals = what == 3 ? 4 : 0;
+        ASSERT_EQ(TWILL_OK, tw_chan_create(&process.nets, &config, &b));
+        tw_chan_blob blob;
+        ASSERT_EQ(TWILL_OK, tw_chan_export(b, 0, &blob));
+        EXPECT_EQ(TWILL_ERR_VERSION, tw_chan_import(a, 1, &blob)) << what;
+        EXPECT_EQ(TWILL_ERR_USAGE, tw_chan_import(a, 1, &blob)) << what;
+        tw_chan_destroy(a);
+        tw_chan_destroy(b);
+        EXPECT_EQ(0u, used_of(process.nets.self));
+    }
+}
+
+/* Areas that a peer may still write serve nobody else before it has let go. */
+TEST(ChanAlone, AreasStayWhileAPeerMayWrite)
+{
+    Process process(false);
+    tw_chan_peer peers[2] = {process.as_peer, process.as_peer};
+    tw_chan_config config = config_of(peers, 0, 2);
+    config.scratch_bytes = 65536;
+    tw_chan *chans[2] = {};
+    for (int rank = 0; rank < 2; rank++) {
+        config.rank = rank;
+        ASSERT_EQ(TWILL_OK, tw_chan_create(&process.nets, &config, &chans[rank]));
+    }
+    uint64_t both = used_of(process.nets.self);
+    for (int rank = 0; rank < 2; rank++) {
+        tw_chan_blob blob;
+        ASSERT_EQ(TWILL_OK, tw_chan_export(chans[rank], 1 - rank, &blob));
+        ASSERT_EQ(TWILL_OK, tw_chan_import(chans[1 - rank], rank, &blob));
+    }
+    tw_chan_destroy(chans[0]);
+    EXPECT_EQ(both, used_of(process.nets.self));
+    memset(tw_chan_peer_scratch(chans[1], 0), 1, 65536);
+    tw_chan_destroy(chans[1]);
+    EXPECT_EQ(0u, used_of(process.nets.self));
+}
+
+TEST(ChanAlone, PeersThatNeverComeCostATimeout)
+{
+    Process process(true);
+    tw_chan_peer peers[2] = {process.as_peer, process.as_peer};
+    memset(peers[1].proc.nonce, 0, 16); /* sorts first: it would have to connect */
+    tw_chan_config config = config_of(peers, 0, 2);
+    config.wait = wait_for(30 * TW_NS_MS);
+    tw_chan *chan = nullptr;
+    EXPECT_EQ(TWILL_ERR_TIMEOUT, tw_chan_create(&process.nets, &config, &chan));
+    EXPECT_EQ(0u, used_of(process.nets.shm));
+}
+
+/* The rule of the header, computed by hand for a few cases. */
+TEST(ChanAlone, FifoBytesFollowFreeStaging)
+{
+    Process process(false, 32 << 20);
+    const tw_nets &nets = process.nets;
+    EXPECT_EQ(262144u, tw_chan_fifo_bytes(&nets, 2, 1));
+    EXPECT_EQ(262144u, tw_chan_fifo_bytes(&nets, 1, 1));
+    EXPECT_EQ(262144u, tw_chan_fifo_bytes(&nets, 16, 1)); /* 15 of them, under 4 MiB */
+    EXPECT_EQ(131072u, tw_chan_fifo_bytes(&nets, 17, 1)); /* 16 and their counters: over */
+    EXPECT_EQ(65536u, tw_chan_fifo_bytes(&nets, 8, 8));   /* 56 of them */
+    EXPECT_EQ(32768u, tw_chan_fifo_bytes(&nets, 9, 8));
+    EXPECT_EQ(1024u, tw_chan_fifo_bytes(&nets, 1000, 8)); /* not within an eighth, but within all */
+    EXPECT_EQ(0u, tw_chan_fifo_bytes(&nets, 100000, 8));
+    void *most = nullptr;
+    const tw_rma_ops *rma = tw_transport_find("self")->rma;
+    ASSERT_EQ(TWILL_OK, rma->stage(nets.self, 31 << 20, &most));
+    EXPECT_EQ(65536u, tw_chan_fifo_bytes(&nets, 2, 1)); /* an eighth of 1 MiB is 128 KiB */
+    rma->unstage(nets.self, most);
+}
+
+/* 64 communicators: each gets less, all get something, and all is given back. */
+TEST(ChanAlone, ManyShareTheStaging)
+{
+    Process process(false, 32 << 20);
+    tw_chan_peer peers[4] = {process.as_peer, process.as_peer, process.as_peer, process.as_peer};
+    std::vector<tw_chan *> chans;
+    for (int c = 0; c < 64; c++) {
+        size_t bytes = tw_chan_fifo_bytes(&process.nets, 4, 4);
+        ASSERT_NE(0u, bytes) << "communicator " << c;
+        for (int rank = 0; rank < 4; rank++) {
+            tw_chan_config config = config_of(peers, rank, 4);
+            config.fifo_bytes = bytes;
+            tw_chan *chan = nullptr;
+            ASSERT_EQ(TWILL_OK, tw_chan_create(&process.nets, &config, &chan));
+            chans.push_back(chan);
+        }
+    }
+    EXPECT_LE(used_of(process.nets.self), 32u << 20);
+    for (tw_chan *chan : chans) {
+        tw_chan_destroy(chan);
+    }
+    EXPECT_EQ(0u, used_of(process.nets.self));
+}
+
+/* A killed process: the rank that it held is lost to the others, who can destroy without it. */
+TEST(ChanAlone, AKilledPeerIsLost)
+{
+    int before = open_descriptors();
+    Shared<Place> place;
+    place->meeting.init(2);
+    auto connect = [&](Process &process, int rank) {
+        place->peers[rank] = process.as_peer;
+        place->meeting.meet();
+        tw_chan_config config = config_of(place->peers, rank, 2);
+        tw_chan *chan = nullptr;
+        EXPECT_EQ(TWILL_OK, tw_chan_create(&process.nets, &config, &chan)) << tw_fail_text();
+        EXPECT_EQ(TWILL_OK, tw_chan_export(chan, 1 - rank, &place->blobs[rank][1 - rank]));
+        place->meeting.meet();
+        EXPECT_EQ(TWILL_OK, tw_chan_import(chan, 1 - rank, &place->blobs[1 - rank][rank]));
+        place->meeting.meet();
+        return chan;
+    };
+    pid_t pid = fork_side([&] {
+        Process process(true);
+        (void)connect(process, 1);
+        for (;;) {
+            pause();
+        }
+    });
+    {
+        Process process(true);
+        tw_chan *chan = connect(process, 0);
+        EXPECT_EQ(TWILL_OK, tw_chan_peer_status(chan, 1));
+        kill(pid, SIGKILL);
+        uint64_t start = tw_now_ns();
+        while (tw_chan_peer_status(chan, 1) == TWILL_OK && tw_now_ns() - start < 10 * TW_NS_S) {
+            sched_yield();
+        }
+        EXPECT_EQ(TWILL_ERR_PEER, tw_chan_peer_status(chan, 1));
+        EXPECT_LT(tw_now_ns() - start, TW_NS_S);
+        tw_chan_destroy(chan);
+        EXPECT_EQ(0u, used_of(process.nets.shm));
+        EXPECT_EQ(pid, waitpid(pid, nullptr, 0));
+    }
+    EXPECT_EQ(before, open_descriptors());
+}
 
 } // namespace

@@ -16,13 +16,6 @@ extern "C" {
 namespace
 {
 
-unsigned budget()
-{
-    const char *text = std::getenv("TW_TEST_BUDGET");
-    const unsigned value = text != nullptr ? std::strtoul(text, nullptr, 10) : 0;
-    return value > 0 ? value : 1;
-}
-
 struct Draw {
     const tw_algo *algo;
     Collective what;
@@ -161,7 +154,7 @@ Driver random_order(std::mt19937_64 &rng)
 TEST(Exec, EveryAlgorithm)
 {
     std::mt19937_64 rng(20261129);
-    for (unsigned i = 0; i < 9 * 6 * budget() && !::testing::Test::HasFailure(); i++) {
+    for (unsigned i = 0; i < rounds(36) && !::testing::Test::HasFailure(); i++) {
         sweep(draw_world(rng, 1 + i % 9), rng, random_order(rng));
     }
 }
@@ -169,7 +162,7 @@ TEST(Exec, EveryAlgorithm)
 TEST(Exec, ManyRanks)
 {
     std::mt19937_64 rng(64);
-    for (const int size : {13, 16, 31, 64}) {
+    for (const int size : {13, rounds(1) > 1 ? 64 : 16}) {
         WorldConfig config = {size};
         config.fifo_bytes = 4 << 10;
         config.scratch_bytes = 512 << 10;
@@ -180,7 +173,7 @@ TEST(Exec, ManyRanks)
 TEST(Exec, RanksAsThreads)
 {
     std::mt19937_64 rng(3);
-    for (unsigned i = 0; i < 4 * budget() && !::testing::Test::HasFailure(); i++) {
+    for (unsigned i = 0; i < rounds(8) && !::testing::Test::HasFailure(); i++) {
         sweep(draw_world(rng, 2 + i % 4), rng, drive_threads);
     }
 }

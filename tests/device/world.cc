@@ -4,6 +4,7 @@
 #include "world.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <stdexcept>
 #include <thread>
 
@@ -43,6 +44,18 @@ void expect_ok(twill_status status)
 }
 
 } // namespace
+
+unsigned rounds(unsigned plain)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    const unsigned slower = 4;
+#else
+    const unsigned slower = 1;
+#endif
+    const char *text = std::getenv("TW_TEST_BUDGET");
+    const unsigned budget = text != nullptr ? std::strtoul(text, nullptr, 10) : 0;
+    return (plain + slower - 1) / slower * (budget > 0 ? budget : 1);
+}
 
 World::World(const WorldConfig &given) : config(given), signal_bases(given.size, 0)
 {

@@ -23,6 +23,9 @@ struct WorldConfig {
     tw_isa isa = TW_ISA_PORTABLE;
 };
 
+// How often a test repeats itself: plain times TW_TEST_BUDGET, fewer under a sanitizer.
+unsigned rounds(unsigned plain);
+
 // Ranks of one communicator as it were: a chan and an executor each.
 class World
 {

@@ -3,19 +3,31 @@
 #ifndef TW_TESTS_TOOLS_COMMAND_H
 #define TW_TESTS_TOOLS_COMMAND_H
 
+#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <functional>
 #include <sstream>
 #include <string>
 #include <vector>
+
+const int kCommandMissing = 127;
+
+inline bool contains(const std::string &text, const std::string &part)
+{
+    return text.find(part) != std::string::npos;
+}
 
 /* A program with its output in pipes. */
 class Command
@@ -46,8 +58,10 @@ class Command
         close(in_pipe[0]);
         fds_[0] = out_pipe[0];
         fds_[1] = err_pipe[0];
-        if (write(in_pipe[1], input.data(), input.size()) != (ssize_t)input.size())
+        auto before = signal(SIGPIPE, SIG_IGN); /* a program need not read its input */
+        if (write(in_pipe[1], input.data(), input.size()) < 0 && errno != EPIPE)
             abort();
+        signal(SIGPIPE, before);
         close(in_pipe[1]);
     }
     ~Command()
@@ -116,19 +130,44 @@ class Command
     bool waited_ = false;
 };
 
-/* Running: exists and is no zombie. */
-inline bool process_runs(pid_t pid)
+/* State and parent of a process; 'X' when there is none. */
+inline char process_state(pid_t pid, pid_t *parent)
 {
     std::string path = "/proc/" + std::to_string(pid) + "/stat";
+    char text[512] = "", state = 'X';
     FILE *file = fopen(path.c_str(), "r");
     if (!file)
-        return false;
-    char text[512] = "", state = 'Z';
+        return 'X';
     size_t n = fread(text, 1, sizeof(text) - 1, file);
     text[n] = 0;
     fclose(file);
     const char *rest = strrchr(text, ')');
-    return rest && sscanf(rest + 1, " %c", &state) == 1 && state != 'Z' && state != 'X';
+    return rest && sscanf(rest + 1, " %c %d", &state, parent) == 2 ? state : 'X';
+}
+
+/* In the order of their start. */
+inline std::vector<pid_t> children_of(pid_t parent)
+{
+    std::vector<pid_t> children;
+    DIR *proc = opendir("/proc");
+    if (!proc)
+        return children;
+    while (struct dirent *entry = readdir(proc)) {
+        pid_t pid = (pid_t)atoi(entry->d_name), its_parent = -1;
+        if (pid > 0 && process_state(pid, &its_parent) != 'X' && its_parent == parent)
+            children.push_back(pid);
+    }
+    closedir(proc);
+    std::sort(children.begin(), children.end());
+    return children;
+}
+
+/* Running: exists and is no zombie. */
+inline bool process_runs(pid_t pid)
+{
+    pid_t parent;
+    char state = process_state(pid, &parent);
+    return state != 'Z' && state != 'X';
 }
 
 /* Wait for something that must come; false after 30 s. */

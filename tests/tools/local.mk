@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-check_PROGRAMS += tests/tools/test_run
-TESTS += tests/tools/test_run
-tests_tools_test_run_SOURCES = tests/tools/test_run.cc tests/tools/command.h
-tests_tools_test_run_CPPFLAGS = $(AM_CPPFLAGS) $(GTEST_CFLAGS) -DBUILD_DIR='"$(abs_top_builddir)"'
-tests_tools_test_run_LDADD = -lgtest_main -lgtest -lpthread
+# the programs are run; of their code only twill-perf's numbers are linked
+check_PROGRAMS += tests/tools/test_tools
+TESTS += tests/tools/test_tools
+tests_tools_test_tools_SOURCES = tests/tools/test_run.cc tests/tools/test_perf.cc \
+	tests/tools/test_info.cc tests/tools/test_values.cc tests/tools/command.h \
+	perf/values.c perf/ops.c perf/options.c
+tests_tools_test_tools_CPPFLAGS = $(AM_CPPFLAGS) $(GTEST_CFLAGS) -I$(top_srcdir)/perf \
+	-DBUILD_DIR='"$(abs_top_builddir)"'
+tests_tools_test_tools_LDADD = libtwill.la -lgtest_main -lgtest -lm -lpthread

@@ -27,11 +27,6 @@ std::vector<std::string> sorted_lines(const std::string &text)
     return lines;
 }
 
-bool contains(const std::string &text, const std::string &part)
-{
-    return text.find(part) != std::string::npos;
-}
-
 std::vector<pid_t> pids_of(const std::string &text)
 {
     std::vector<pid_t> pids;
@@ -231,27 +226,13 @@ TEST(Run, LeavesNothingBehindWhenItIsKilled)
     EXPECT_TRUE(all_gone(pids_of(c.out))) << c.out;
 }
 
-pid_t child_of(pid_t parent)
-{
-    std::string path =
-        "/proc/" + std::to_string(parent) + "/task/" + std::to_string(parent) + "/children";
-    FILE *file = fopen(path.c_str(), "r");
-    int pid = -1;
-    if (file) {
-        if (fscanf(file, "%d", &pid) != 1)
-            pid = -1;
-        fclose(file);
-    }
-    return pid;
-}
-
 TEST(Run, LeavesNothingBehindWhenItsKeeperIsKilled)
 {
     Command c(run_args({"-n", "2"}, kFamily));
     ASSERT_TRUE(c.read_lines(6));
-    pid_t keeper = child_of(c.pid);
-    ASSERT_GT(keeper, 0);
-    kill(keeper, SIGKILL);
+    std::vector<pid_t> keeper = children_of(c.pid);
+    ASSERT_EQ(keeper.size(), 1u);
+    kill(keeper[0], SIGKILL);
     EXPECT_EQ(c.finish(), 128 + SIGKILL);
     EXPECT_TRUE(all_gone(pids_of(c.out))) << c.out;
     EXPECT_TRUE(contains(c.err, "keeper of the ranks was ended by Killed")) << c.err;

@@ -22,8 +22,14 @@ uint64_t run_now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* State and parent from /proc/PID/stat; the name in it may hold spaces and parentheses. */
-static bool read_stat(const char *pid, char *state, long *parent)
+struct stat_line {
+    char state;
+    long parent;
+    unsigned long flags;
+};
+
+/* From /proc/PID/stat; the name in it may hold spaces and parentheses. */
+static bool read_stat(const char *pid, struct stat_line *line)
 {
     char path[64], text[512];
     snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
@@ -34,7 +40,16 @@ static bool read_stat(const char *pid, char *state, long *parent)
     fclose(file);
     text[bytes] = 0;
     char *rest = strrchr(text, ')');
-    return rest && sscanf(rest + 1, " %c %ld", state, parent) == 2;
+    return rest && sscanf(rest + 1, " %c %ld %*d %*d %*d %*d %lu", &line->state, &line->parent,
+                          &line->flags) == 3;
+}
+
+bool run_family_exiting(pid_t pid)
+{
+    char name[24];
+    struct stat_line line;
+    snprintf(name, sizeof(name), "%d", (int)pid);
+    return read_stat(name, &line) && (line.flags & 0x4); /* the kernel's PF_EXITING */
 }
 
 /* One sweep over the direct children. */
@@ -46,10 +61,9 @@ static int kill_children(void)
     int killed = 0;
     struct dirent *entry;
     while ((entry = readdir(proc))) {
-        char state;
-        long parent;
-        if (!isdigit((unsigned char)entry->d_name[0]) ||
-            !read_stat(entry->d_name, &state, &parent) || parent != getpid() || state == 'Z')
+        struct stat_line line;
+        if (!isdigit((unsigned char)entry->d_name[0]) || !read_stat(entry->d_name, &line) ||
+            line.parent != getpid() || line.state == 'Z')
             continue;
         if (kill((pid_t)strtol(entry->d_name, NULL, 10), SIGKILL) == 0)
             killed++;

@@ -33,6 +33,9 @@ struct keeper {
     pid_t *pids;               /* owned; a rank's process and process group */
     bool *alive;               /* owned */
     int alive_count;
+    int *end_status; /* owned; of those that ended */
+    int *ended;      /* owned; ranks of the newest batch of ends, in order */
+    int ended_count;
     int control_fd, child_fd; /* control borrowed, -1 after its end; child owned */
     enum stage stage;
     uint64_t stage_end_ns; /* when the next stage is due */
@@ -78,13 +81,12 @@ static void set_stage(struct keeper *keeper, enum stage stage, uint64_t now_ns)
 
 /* ---- ranks that end -------------------------------------------------------------------------- */
 
-static void rank_ended(struct keeper *keeper, int rank, int status)
+static void rank_ended(struct keeper *keeper, int rank)
 {
     char name[24];
+    int status = keeper->end_status[rank];
     bool exited = WIFEXITED(status);
     int number = exited ? 0 : WTERMSIG(status);
-    keeper->alive[rank] = false;
-    keeper->alive_count--;
     if (exited && WEXITSTATUS(status) == 0)
         return;
     if (!keeper->status)
@@ -101,6 +103,33 @@ static void rank_ended(struct keeper *keeper, int rank, int status)
     set_stage(keeper, FAILED, run_now_ns());
 }
 
+/* @return whether it was a rank, and has failed */
+static bool note_end(struct keeper *keeper, pid_t pid, int status)
+{
+    for (int i = 0; i < keeper->options->ranks; i++) {
+        if (!keeper->alive[i] || keeper->pids[i] != pid)
+            continue;
+        keeper->alive[i] = false;
+        keeper->alive_count--;
+        keeper->end_status[i] = status;
+        keeper->ended[keeper->ended_count++] = i;
+        return status != 0;
+    }
+    return false;
+}
+
+/* A rank that sees a peer's connections close may be gone before that peer can be waited for: those
+ * that are exiting are part of the same news. */
+static void note_exiting(struct keeper *keeper)
+{
+    for (int i = 0; i < keeper->options->ranks; i++) {
+        int status;
+        if (keeper->alive[i] && run_family_exiting(keeper->pids[i]) &&
+            waitpid(keeper->pids[i], &status, 0) == keeper->pids[i])
+            note_end(keeper, keeper->pids[i], status);
+    }
+}
+
 static void reap(struct keeper *keeper)
 {
     struct signalfd_siginfo drained;
@@ -108,12 +137,17 @@ static void reap(struct keeper *keeper)
         ;
     int status;
     pid_t pid;
+    bool failed = false;
+    keeper->ended_count = 0;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-        for (int i = 0; i < keeper->options->ranks; i++)
-            if (keeper->alive[i] && keeper->pids[i] == pid) {
-                rank_ended(keeper, i, status);
-                break;
-            }
+        failed |= note_end(keeper, pid, status);
+    if (failed && !keeper->status)
+        note_exiting(keeper);
+    /* of ranks that end together, one that a signal ended is the cause, not a follower */
+    for (int signaled = 1; signaled >= 0; signaled--)
+        for (int i = 0; i < keeper->ended_count; i++)
+            if (WIFSIGNALED(keeper->end_status[keeper->ended[i]]) == signaled)
+                rank_ended(keeper, keeper->ended[i]);
 }
 
 /* ---- the front ------------------------------------------------------------------------------- */
@@ -295,8 +329,10 @@ static bool keeper_init(struct keeper *keeper, const struct run_options *options
     keeper->poll_set = calloc(2 * ranks + 4, sizeof(*keeper->poll_set));
     keeper->pids = calloc(ranks, sizeof(*keeper->pids));
     keeper->alive = calloc(ranks, sizeof(*keeper->alive));
+    keeper->end_status = calloc(ranks, sizeof(*keeper->end_status));
+    keeper->ended = calloc(ranks, sizeof(*keeper->ended));
     if (keeper->child_fd >= 0 && keeper->output && keeper->poll_set && keeper->pids &&
-        keeper->alive)
+        keeper->alive && keeper->end_status && keeper->ended)
         return true;
     fputs("twill-run: out of memory or descriptors\n", stderr);
     return false;
@@ -308,6 +344,8 @@ static void keeper_fini(struct keeper *keeper)
     free(keeper->poll_set);
     free(keeper->pids);
     free(keeper->alive);
+    free(keeper->end_status);
+    free(keeper->ended);
     if (keeper->child_fd >= 0)
         close(keeper->child_fd);
 }

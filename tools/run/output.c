@@ -87,6 +87,8 @@ void run_output_add(struct run_output *output, int rank, int stream, int fd)
 /* Out of memory drops the text: better than to lose the ranks. */
 static void append(struct buffer *buffer, const char *text, size_t bytes)
 {
+    if (bytes == 0)
+        return;
     if (buffer->used + bytes > buffer->room) {
         size_t room = buffer->room ? buffer->room : 4096;
         while (room < buffer->used + bytes)

@@ -102,6 +102,9 @@ int run_keeper(const struct run_options *options, int control_fd, sigset_t *rank
 
 /** Kill every descendant of this subreaper and reap them. @return how many were still running */
 int run_family_kill(void);
+/** The process has begun to exit, though nobody can wait for it yet: its descriptors may be closed.
+ */
+bool run_family_exiting(pid_t pid);
 /** "0-2, 5" from flags; cut to fit. */
 void run_family_list(const bool *member, int count, char *text, size_t bytes);
 

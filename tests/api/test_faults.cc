@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: what ranks are told when others err, are late or die. Never knows: how it is found. */
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include <sched.h>
+#include <unistd.h>
+
+#include "world.h"
+
+namespace
+{
+
+using Call = std::function<enum twill_status(twill_comm_t)>;
+
+/* Every rank gets status and a sentence with all parts. odd makes another call than the rest. */
+void mismatch(int size, int odd, const Call &rest, const Call &other,
+              const std::vector<std::string> &parts)
+{
+    world::run_all(size, [&](const world::Rank &rank) {
+        twill_comm_t comm = rank.init();
+        ASSERT_NE(comm, nullptr);
+        EXPECT_OK(twill_barrier(comm, nullptr), comm);
+        enum twill_status status = rank.rank == odd ? other(comm) : rest(comm);
+        /* A rank whose part was done already finds out by its next call. */
+        if (status == TWILL_OK)
+            status = twill_barrier(comm, nullptr);
+        EXPECT_EQ(status, TWILL_ERR_MISMATCH) << twill_status_string(status);
+        for (const std::string &part : parts)
+            EXPECT_NE(world::text(comm).find(part), std::string::npos)
+                << "rank " << rank.rank << ": \"" << world::text(comm) << "\" does not say \""
+                << part << "\"";
+        EXPECT_EQ(twill_barrier(comm, nullptr), TWILL_ERR_MISMATCH);
+        EXPECT_OK(twill_comm_destroy(comm), nullptr);
+    });
+}
+
+std::vector<float> &big()
+{
+    static std::vector<float> x(1 << 20), y;
+    return x;
+}
+
+Call all_reduce(size_t count, twill_type_t type = TWILL_FLOAT32, twill_redop_t op = TWILL_SUM)
+{
+    return [=](twill_comm_t comm) {
+        return twill_all_reduce(big().data(), big().data(), count, type, op, comm, nullptr);
+    };
+}
+
+Call broadcast(int root)
+{
+    return [=](twill_comm_t comm) {
+        return twill_broadcast(big().data(), big().data(), 1000, TWILL_FLOAT32, root, comm,
+                               nullptr);
+    };
+}
+
+TEST(Mismatch, Count)
+{
+    mismatch(3, 1, all_reduce(1000), all_reduce(1001),
+             {"all_reduce", "count 1000", "count 1001", "rank 1"});
+}
+
+TEST(Mismatch, BigCount)
+{
+    mismatch(4, 3, all_reduce(200000), all_reduce(100), {"count 200000", "count 100", "rank 3"});
+}
+
+TEST(Mismatch, Type)
+{
+    mismatch(2, 1, all_reduce(1000), all_reduce(1000, TWILL_INT32), {"float32", "int32"});
+}
+
+TEST(Mismatch, Op)
+{
+    mismatch(3, 0, all_reduce(1000), all_reduce(1000, TWILL_FLOAT32, TWILL_MAX), {"sum", "max"});
+}
+
+TEST(Mismatch, Root) { mismatch(3, 2, broadcast(0), broadcast(1), {"root 0", "root 1"}); }
+
+TEST(Mismatch, Collective)
+{
+    mismatch(3, 1, all_reduce(1000), broadcast(1), {"all_reduce", "broadcast"});
+    mismatch(2, 1, all_reduce(1), [](twill_comm_t comm) { return twill_barrier(comm, nullptr); },
+             {"all_reduce", "barrier"});
+}
+
+TEST(Mismatch, SendAndReceiveCounts)
+{
+    float x[8];
+    mismatch(
+        2, 1, [&](twill_comm_t comm) { return twill_recv(x, 8, TWILL_FLOAT32, 1, comm, nullptr); },
+        [&](twill_comm_t comm) { return twill_send(x, 7, TWILL_FLOAT32, 0, comm, nullptr); },
+        {"count 8", "count 7"});
+}
+
+TEST(Mismatch, Algorithm)
+{
+    world::run_all(2, [](const world::Rank &rank) {
+        setenv("TWILL_ALGO", rank.rank ? "ring" : "recursive_doubling", 1);
+        const twill_unique_id id = rank.id();
+        twill_comm_t comm = nullptr;
+        const enum twill_status made = twill_comm_init(&comm, 2, &id, rank.rank, nullptr);
+        if (made != TWILL_OK) { /* found when the ranks met */
+            EXPECT_EQ(made, TWILL_ERR_VERSION) << world::text(nullptr);
+            return;
+        }
+        EXPECT_EQ(all_reduce(1000)(comm), TWILL_ERR_MISMATCH);
+        EXPECT_NE(world::text(comm).find("another plan"), std::string::npos) << world::text(comm);
+        EXPECT_OK(twill_comm_destroy(comm), nullptr);
+    });
+}
+
+/* ---- death ------------------------------------------------------------------------------------
+ */
+
+TEST(Death, KilledInMidCallIsNamedByAllOthersInTime)
+{
+    const std::vector<world::Exit> exits = world::run(4, [](const world::Rank &rank) {
+        twill_comm_t comm = rank.init();
+        ASSERT_NE(comm, nullptr);
+        std::vector<float> x(1 << 18, 1.0f);
+        double *died_s = &world::shared()->times[0];
+        enum twill_status status = TWILL_OK;
+        for (int i = 0; i < 100000 && status == TWILL_OK; i++) {
+            if (rank.rank == 2 && i == 20) {
+                *died_s = world::now_s();
+                raise(SIGKILL);
+            }
+            status = twill_all_reduce(x.data(), x.data(), x.size(), TWILL_FLOAT32, TWILL_MAX, comm,
+                                      nullptr);
+        }
+        const double took_s = world::now_s() - *died_s;
+        EXPECT_EQ(status, TWILL_ERR_PEER) << twill_status_string(status);
+        EXPECT_NE(world::text(comm).find("rank 2"), std::string::npos) << world::text(comm);
+        EXPECT_LT(took_s, 3.0) << "a loaded machine is given time; it is meant to be below 1 s";
+        EXPECT_EQ(twill_barrier(comm, nullptr), TWILL_ERR_PEER);
+        EXPECT_OK(twill_comm_destroy(comm), nullptr);
+    });
+    for (int rank = 0; rank < 4; rank++) {
+        EXPECT_EQ(exits[(size_t)rank].signal, rank == 2 ? SIGKILL : 0);
+        EXPECT_FALSE(exits[(size_t)rank].failed_expectations) << "rank " << rank;
+    }
+}
+
+TEST(Death, WhileWaitingInAStreamAndInAGroup)
+{
+    const std::vector<world::Exit> exits = world::run(3, [](const world::Rank &rank) {
+        twill_comm_t comm = rank.init();
+        ASSERT_NE(comm, nullptr);
+        rank.meet(0);
+        if (rank.rank == 0)
+            raise(SIGKILL);
+        int x = 1;
+        if (rank.rank == 1) {
+            twill_stream_t stream;
+            ASSERT_OK(twill_stream_create(&stream), nullptr);
+            const enum twill_status called =
+                twill_recv(&x, 1, TWILL_INT32, 0, comm, stream); /* it may know already */
+            if (called == TWILL_OK) {
+                EXPECT_EQ(twill_stream_synchronize(stream), TWILL_ERR_PEER);
+                EXPECT_NE(world::text(nullptr).find("rank 0"), std::string::npos);
+            } else {
+                EXPECT_EQ(called, TWILL_ERR_PEER);
+            }
+            EXPECT_OK(twill_stream_destroy(stream), nullptr);
+        } else {
+            ASSERT_OK(twill_group_start(), nullptr);
+            enum twill_status status = twill_recv(&x, 1, TWILL_INT32, 0, comm, nullptr);
+            const enum twill_status end = twill_group_end();
+            status = status == TWILL_OK ? end : status;
+            EXPECT_EQ(status, TWILL_ERR_PEER);
+            EXPECT_NE(world::text(comm).find("rank 0"), std::string::npos) << world::text(comm);
+        }
+        EXPECT_OK(twill_comm_destroy(comm), nullptr);
+    });
+    for (int rank = 1; rank < 3; rank++)
+        EXPECT_FALSE(exits[(size_t)rank].failed_expectations) << "rank " << rank;
+}
+
+/* ---- lateness ---------------------------------------------------------------------------------
+ */
+
+std::string slurp(const std::string &path)
+{
+    std::ifstream file(path);
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+TEST(Late, IsWarnedOfByName)
+{
+    const std::string path = ::testing::TempDir() + "twill_late." + std::to_string(getpid());
+    world::run_all(2,
+                   [&](const world::Rank &rank) {
+                       const std::string mine = path + "." + std::to_string(rank.rank);
+                       setenv("TWILL_LOG_FILE", mine.c_str(), 1);
+                       twill_comm_t comm = rank.init();
+                       ASSERT_NE(comm, nullptr);
+                       /* Rank 1 calls only after rank 0 has complained about it. */
+                       while (rank.rank == 1 &&
+                              slurp(path + ".0").find("rank 1") == std::string::npos)
+                           sched_yield();
+                       EXPECT_OK(twill_barrier(comm, nullptr), comm);
+                       EXPECT_OK(twill_comm_destroy(comm), nullptr);
+                   },
+                   {{"TWILL_WARN", "100ms"}});
+    const std::string text = slurp(path + ".0");
+    EXPECT_NE(text.find("late"), std::string::npos) << text;
+    EXPECT_NE(text.find("barrier"), std::string::npos) << text;
+    remove((path + ".0").c_str());
+    remove((path + ".1").c_str());
+}
+
+TEST(Late, IsAnErrorAfterTheTimeout)
+{
+    world::run_all(3,
+                   [](const world::Rank &rank) {
+                       twill_comm_t comm = rank.init();
+                       ASSERT_NE(comm, nullptr);
+                       int *failed = &world::shared()->words[0];
+                       if (rank.rank == 2)
+                           world::await(failed, 2);
+                       const double start_s = world::now_s();
+                       EXPECT_EQ(twill_barrier(comm, nullptr), TWILL_ERR_TIMEOUT);
+                       EXPECT_NE(world::text(comm).find("rank 2"), std::string::npos)
+                           << world::text(comm);
+                       if (rank.rank != 2) {
+                           EXPECT_LT(world::now_s() - start_s, 10);
+                           __atomic_fetch_add(failed, 1, __ATOMIC_ACQ_REL);
+                       }
+                       EXPECT_OK(twill_comm_destroy(comm), nullptr);
+                   },
+                   {{"TWILL_TIMEOUT", "300ms"}});
+}
+
+TEST(Late, ARankThatDestroysInsteadIsNamed)
+{
+    world::run_all(2, [](const world::Rank &rank) {
+        twill_comm_t comm = rank.init();
+        ASSERT_NE(comm, nullptr);
+        if (rank.rank == 1) {
+            EXPECT_NE(twill_comm_destroy(comm), TWILL_OK) << "rank 0 is in a call";
+            return;
+        }
+        const enum twill_status status = twill_barrier(comm, nullptr);
+        EXPECT_EQ(status, TWILL_ERR_MISMATCH) << twill_status_string(status);
+        EXPECT_NE(world::text(comm).find("finalize"), std::string::npos) << world::text(comm);
+        EXPECT_OK(twill_comm_destroy(comm), nullptr);
+    });
+}
+
+} // namespace

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: what twill-info promises. Never knows: the parameters' meaning. */
+#include <gtest/gtest.h>
+
+#include "command.h"
+
+namespace
+{
+
+const char *kInfo = BUILD_DIR "/tools/twill-info";
+
+TEST(Info, ShowsVersionBuildDevicesAndParameters)
+{
+    Command c({kInfo}, "", {"TWILL_WARN=5s"});
+    EXPECT_EQ(c.finish(), 0) << c.err;
+    EXPECT_EQ(c.out.compare(0, 6, "twill "), 0);
+    EXPECT_TRUE(contains(c.out, "\nbuild\n"));
+    EXPECT_TRUE(contains(c.out, "sanitizer="));
+    EXPECT_TRUE(contains(c.out, "cuda="));
+    EXPECT_TRUE(contains(c.out, "NUMA node"));
+    EXPECT_TRUE(contains(c.out, "GPUs  none: this build has no GPU support"));
+    EXPECT_TRUE(contains(c.out, "TWILL_WARN           = 5s  default 20s  [environment]\n"))
+        << c.out;
+    EXPECT_TRUE(contains(c.out, "TWILL_STAGING        = 32M  [default]\n")) << c.out;
+}
+
+TEST(Info, SaysWhyAValueDoesNotParse)
+{
+    Command c({kInfo}, "", {"TWILL_CHANNELS=many"});
+    EXPECT_EQ(c.finish(), 1);
+    EXPECT_TRUE(contains(c.out, "= many  default 0  [environment]")) << c.out;
+    EXPECT_TRUE(contains(c.err, "TWILL_CHANNELS")) << c.err;
+}
+
+TEST(Info, WarnsOfUnknownVariables)
+{
+    Command c({kInfo}, "", {"TWILL_CHANELS=1"});
+    EXPECT_EQ(c.finish(), 0);
+    EXPECT_TRUE(contains(c.err, "TWILL_CHANELS")) << c.err;
+}
+
+TEST(Info, JsonIsOneObject)
+{
+    Command c({kInfo, "--json"}, "", {"TWILL_ALGO=quo\"te\\", "TWILL_WARN=5s"});
+    EXPECT_EQ(c.finish(), 0) << c.err;
+    EXPECT_TRUE(contains(c.out, "\"name\": \"TWILL_WARN\", \"type\": \"time\", \"unit\": \"s\", "
+                                "\"value\": \"5s\", \"source\": \"environment\", \"default\": "
+                                "\"20s\""))
+        << c.out;
+    EXPECT_TRUE(contains(c.out, "\"value\": \"quo\\\"te\\\\\""));
+    Command python({"python3", "-c",
+                    "import json, sys\n"
+                    "d = json.load(sys.stdin)\n"
+                    "p = {r['name']: r for r in d['parameters']}\n"
+                    "assert p['TWILL_ALGO']['value'] == 'quo\"te\\\\'\n"
+                    "assert p['TWILL_STAGING']['source'] == 'default'\n"
+                    "assert d['devices'][0]['kind'] == 'host' and d['devices'][0]['cpus'] >= 1\n"
+                    "assert d['gpus']['count'] == 0 and d['gpus']['reason']\n"
+                    "assert d['version'] and d['header_version'] and d['build']['compiler']\n"},
+                   c.out);
+    int rc = python.finish();
+    EXPECT_TRUE(rc == 0 || rc == kCommandMissing) << python.err;
+}
+
+TEST(Info, UsageHelpVersion)
+{
+    Command bad({kInfo, "--bogus"});
+    EXPECT_EQ(bad.finish(), 2);
+    EXPECT_TRUE(contains(bad.err, "unknown option '--bogus'"));
+    Command help({kInfo, "--help"});
+    EXPECT_EQ(help.finish(), 0);
+    EXPECT_TRUE(contains(help.out, "--json"));
+    Command version({kInfo, "--version"});
+    EXPECT_EQ(version.finish(), 0);
+    EXPECT_EQ(version.out.compare(0, 11, "twill-info "), 0);
+}
+
+} // namespace

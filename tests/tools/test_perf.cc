@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: what twill-perf promises, by its output. Never knows: how it measures or checks. */
+#include <gtest/gtest.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "command.h"
+
+namespace
+{
+
+const char *kRun = BUILD_DIR "/tools/twill-run";
+const char *kPerf = BUILD_DIR "/perf/twill-perf";
+
+using Words = std::vector<std::string>;
+
+Words operator+(Words a, const Words &b)
+{
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+}
+
+Words words(const std::string &line)
+{
+    Words out;
+    std::istringstream in(line);
+    for (std::string word; in >> word;)
+        out.push_back(word);
+    return out;
+}
+
+/* Rows of the table: 5 columns of what, 4 out of place, 4 in place. */
+std::vector<Words> rows(const std::string &text)
+{
+    std::vector<Words> out;
+    for (const std::string &line : Command::split(text))
+        if (!line.empty() && line[0] != '#')
+            out.push_back(words(line));
+    return out;
+}
+
+class TempDir
+{
+  public:
+    TempDir()
+    {
+        char name[] = "/tmp/twill-test-XXXXXX";
+        path = mkdtemp(name);
+    }
+    ~TempDir()
+    {
+        for (const std::string &file : files_)
+            unlink(file.c_str());
+        rmdir(path.c_str());
+    }
+    std::string file(const std::string &name)
+    {
+        files_.push_back(path + "/" + name);
+        return files_.back();
+    }
+    std::string path;
+
+  private:
+    std::vector<std::string> files_;
+};
+
+std::string slurp(const std::string &path)
+{
+    std::ifstream in(path);
+    std::stringstream text;
+    text << in.rdbuf();
+    return text.str();
+}
+
+const char *const kOps[] = {"all_reduce", "reduce",     "broadcast", "reduce_scatter",
+                            "all_gather", "all_to_all", "barrier",   "send_recv"};
+
+TEST(Perf, EveryOperationIsRightOnFourProcesses)
+{
+    Command c(Words{kRun, "-n", "4", kPerf, "all"} + words("-b 8 -e 128K -f 11 -n 3 -w 1 -c 2"));
+    EXPECT_EQ(c.finish(), 0) << c.out << c.err;
+    EXPECT_TRUE(contains(c.out, "4 ranks in 4 processes"));
+    for (const char *op : kOps)
+        EXPECT_TRUE(contains(c.out, "# " + std::string(op) + "\n")) << op;
+    std::vector<Words> table = rows(c.out);
+    EXPECT_EQ(table.size(), 7u * 5 + 1);
+    for (const Words &row : table) {
+        ASSERT_EQ(row.size(), 13u);
+        EXPECT_EQ(row[8], "0");
+        EXPECT_TRUE(row[12] == "0" || row[12] == "N/A");
+        EXPECT_GT(atof(row[5].c_str()), 0);
+    }
+    EXPECT_TRUE(contains(c.out, "# wrong elements : 0 OK\n")) << c.out;
+}
+
+TEST(Perf, EveryTypeReductionAndRootIsRightOnThreads)
+{
+    Command c(Words{kPerf, "all_reduce", "reduce", "reduce_scatter"} +
+              words("-t 3 -b 996 -e 996 -n 2 -w 1 -d all -o all -r all"));
+    EXPECT_EQ(c.finish(), 0) << c.out << c.err;
+    std::map<std::string, int> seen;
+    for (const Words &row : rows(c.out)) {
+        EXPECT_EQ(row[8], "0");
+        EXPECT_EQ(row[12], "0");
+        seen[row[2] + " " + row[3]]++;
+    }
+    for (const char *type : {"float32", "float64", "int32", "uint8", "bfloat16"})
+        for (const char *op : {"sum", "max", "min", "avg"})
+            EXPECT_EQ(seen[std::string(type) + " " + op], 1 + 3 + 1) << type << op;
+}
+
+TEST(Perf, MovesEveryType)
+{
+    Command c(Words{kPerf, "broadcast", "all_gather", "all_to_all", "send_recv"} +
+              words("-t 2 -b 120 -e 120 -n 2 -w 1 -d all -r -1"));
+    EXPECT_EQ(c.finish(), 0) << c.out << c.err;
+    EXPECT_EQ(rows(c.out).size(), 12u * (2 + 1 + 1 + 1));
+    EXPECT_FALSE(contains(c.out, "passed over")) << c.out;
+}
+
+TEST(Perf, ProcessesTimesThreads)
+{
+    Command c(Words{kRun, "-n", "2", kPerf, "all_reduce"} + words("-t 2 -b 64 -e 64 -n 2 -w 1"));
+    EXPECT_EQ(c.finish(), 0) << c.out << c.err;
+    EXPECT_TRUE(contains(c.out, "4 ranks in 2 processes")) << c.out;
+    EXPECT_EQ(rows(c.out).size(), 1u);
+}
+
+TEST(Perf, AloneIsOneRank)
+{
+    Command c(Words{kPerf, "all"} + words("-b 64 -e 1K -f 4 -n 2 -w 1"));
+    EXPECT_EQ(c.finish(), 0) << c.out << c.err;
+    EXPECT_TRUE(contains(c.out, "1 rank in 1 process,")) << c.out;
+    EXPECT_TRUE(contains(c.out, "wrong elements : 0 OK"));
+}
+
+TEST(Perf, RegisteredBuffers)
+{
+    Command c(Words{kRun, "-n", "2", kPerf, "all_reduce", "all_gather"} +
+              words("-R 1 -b 4K -e 4K -n 2 -w 1"));
+    EXPECT_EQ(c.finish(), 0) << c.out << c.err;
+    EXPECT_TRUE(contains(c.out, "registered"));
+}
+
+/* An injected corruption is counted element by element. */
+TEST(Perf, CountsInjectedCorruptionExactly)
+{
+    for (const char *op : kOps) {
+        if (strcmp(op, "barrier") == 0)
+            continue;
+        for (const char *type : {"float", "bfloat16", "uint8"}) {
+            Command c(Words{kPerf, op} +
+                      words("-t 3 -b 3000 -e 48000 -f 16 -n 2 -w 1 -c 2 --inject 37 -d") +
+                      Words{type});
+            EXPECT_EQ(c.finish(), 1) << op << c.out << c.err;
+            std::vector<Words> table = rows(c.out);
+            ASSERT_EQ(table.size(), 2u);
+            for (const Words &row : table) {
+                EXPECT_EQ(row[8], "37") << op;
+                EXPECT_TRUE(row[12] == "37" || row[12] == "N/A") << op;
+            }
+            EXPECT_TRUE(contains(c.err, "element ")) << c.err;
+            EXPECT_TRUE(contains(c.out, "FAILED"));
+        }
+    }
+    Command one(Words{kPerf, "barrier"} + words("-t 3 -n 2 -w 1 --inject 1"));
+    EXPECT_EQ(one.finish(), 1);
+    EXPECT_EQ(rows(one.out).at(0).at(8), "1");
+}
+
+TEST(Perf, InjectionIsCountedAcrossProcesses)
+{
+    Command c(Words{kRun, "-n", "2", kPerf, "reduce"} +
+              words("-r 1 -b 400 -e 400 -n 2 -w 1 --inject 100"));
+    EXPECT_EQ(c.finish(), 1) << c.out << c.err;
+    ASSERT_EQ(rows(c.out).size(), 1u);
+    EXPECT_EQ(rows(c.out)[0][8], "100");
+    EXPECT_EQ(rows(c.out)[0][12], "100");
+}
+
+TEST(Perf, WithoutCheckingItSaysSo)
+{
+    Command c(Words{kPerf, "all_reduce"} + words("-t 2 -b 64 -e 64 -n 2 -w 1 -c 0 --inject 5"));
+    EXPECT_EQ(c.finish(), 0);
+    EXPECT_EQ(rows(c.out).at(0).at(8), "N/A");
+    EXPECT_TRUE(contains(c.out, "not checked"));
+}
+
+TEST(Perf, FiguresFitTogether)
+{
+    Command c(Words{kPerf, "all_reduce"} + words("-t 4 -b 64K -e 256K -n 3 -w 1"));
+    EXPECT_EQ(c.finish(), 0);
+    std::vector<Words> table = rows(c.out);
+    ASSERT_EQ(table.size(), 3u);
+    for (const Words &row : table) {
+        double size = atof(row[0].c_str()), time = atof(row[5].c_str());
+        double algbw = atof(row[6].c_str()), busbw = atof(row[7].c_str());
+        EXPECT_EQ(size, 4 * atof(row[1].c_str()));
+        EXPECT_NEAR(algbw, size / time * 1e-3, 0.01 * algbw + 0.0011);
+        EXPECT_NEAR(busbw, algbw * 1.5, 0.0011);
+    }
+}
+
+TEST(Perf, SizesStepByFactorOrBytes)
+{
+    Command factor(Words{kPerf, "all_reduce"} + words("-b 1K -e 20K -f 4 -n 1 -w 0"));
+    EXPECT_EQ(factor.finish(), 0);
+    Words sizes;
+    for (const Words &row : rows(factor.out))
+        sizes.push_back(row[0]);
+    EXPECT_EQ(sizes, (Words{"1024", "4096", "16384"}));
+    Command bytes(Words{kPerf, "all_reduce"} + words("-b 8 -e 40 -i 16 -n 1 -w 0"));
+    EXPECT_EQ(bytes.finish(), 0);
+    sizes.clear();
+    for (const Words &row : rows(bytes.out))
+        sizes.push_back(row[0]);
+    EXPECT_EQ(sizes, (Words{"8", "24", "40"}));
+}
+
+const char *const kRowKeys[] = {
+    "op",        "size_bytes", "count",       "type",        "redop",       "root",
+    "inplace",   "time_us",    "time_us_min", "time_us_max", "time_us_p99", "algbw_gbs",
+    "busbw_gbs", "wrong",      "algo",        "proto",       "channels"};
+
+TEST(Perf, JsonIsOneObjectWithResults)
+{
+    TempDir dir;
+    std::string json = dir.file("out.json"), csv = dir.file("out.csv");
+    Command c(Words{kRun, "-n", "2", kPerf, "all_reduce", "all_to_all", "barrier", "--json", json,
+                    "--csv", csv} +
+              words("-b 1K -e 4K -n 5 -w 1"));
+    ASSERT_EQ(c.finish(), 0) << c.out << c.err;
+    std::string text = slurp(json);
+    for (const char *key : kRowKeys) {
+        std::string quoted = "\"" + std::string(key) + "\": ";
+        size_t found = 0;
+        for (size_t at = text.find("\"results\""); (at = text.find(quoted, at)) != text.npos; at++)
+            found++;
+        EXPECT_EQ(found, 3u * 2 + 3 + 1) << key;
+    }
+    Command python(
+        {"python3", "-c",
+         "import json, sys\n"
+         "d = json.load(sys.stdin)\n"
+         "assert d['ranks'] == 2 and d['processes'] == 2 and d['wrong'] == 0\n"
+         "assert len(d['results']) == 10\n"
+         "for r in d['results']:\n"
+         "    assert r['wrong'] == 0 and isinstance(r['inplace'], bool)\n"
+         "    assert 0 < r['time_us_min'] <= r['time_us_median'] <= r['time_us_p99'] <= "
+         "r['time_us_max']\n"
+         "    assert r['algo'] and r['proto'] == 'simple' and r['channels'] >= 1\n"
+         "r = d['results'][0]\n"
+         "assert (r['op'], r['size_bytes'], r['count'], r['type'], r['redop'], r['root']) == "
+         "('all_reduce', 1024, 256, 'float32', 'sum', -1)\n"
+         "assert abs(r['algbw_gbs'] - r['size_bytes'] / r['time_us'] * 1e-3) < 1e-3\n"},
+        text);
+    int rc = python.finish();
+    EXPECT_TRUE(rc == 0 || rc == kCommandMissing) << python.err;
+    std::vector<std::string> lines = Command::split(slurp(csv));
+    ASSERT_EQ(lines.size(), 11u);
+    EXPECT_EQ(lines[0].compare(0, 25, "op,size_bytes,count,type,"), 0);
+    EXPECT_EQ(lines[1].compare(0, 35, "all_reduce,1024,256,float32,sum,-1,"), 0) << lines[1];
+}
+
+TEST(Perf, PlotsOrSaysWhatIsMissing)
+{
+    TempDir dir;
+    std::string svg = dir.file("it's a plot.svg"), data = dir.file("it's a plot.svg.csv");
+    Words args = Words{kPerf, "all_reduce", "broadcast", "--plot", svg} +
+                 words("-t 2 -b 1K -e 8K -n 2 -w 1");
+    Command c(args);
+    if (Command({"gnuplot", "--version"}).finish() == 0) {
+        EXPECT_EQ(c.finish(), 0) << c.err;
+        std::string text = slurp(svg);
+        EXPECT_TRUE(contains(text, "<svg")) << text.substr(0, 200);
+        EXPECT_TRUE(contains(text, "broadcast float32"));
+    } else {
+        EXPECT_EQ(c.finish(), 3);
+    }
+    /* the wrapper script of an uninstalled program needs its tools: only gnuplot is hidden */
+    Command without(
+        {"sh", "-c",
+         "mkdir '" + dir.path +
+             "/bin' && for t in sh sed grep cat ls rm mkdir dirname "
+             "basename expr test env uname; do p=$(command -v $t) && case $p in /*) ln -s "
+             "$p '" +
+             dir.path + "/bin/';; esac; done; PATH='" + dir.path + "/bin'; export PATH; " + kPerf +
+             " all_reduce -t 2 -b 1K -e 8K -n 2 -w 1 --plot \"$0\"; rc=$?; rm -r '" + dir.path +
+             "/bin'; exit $rc",
+         svg});
+    EXPECT_EQ(without.finish(), 3) << without.err;
+    EXPECT_TRUE(contains(without.err, "gnuplot was not found")) << without.err;
+    EXPECT_EQ(Command::split(slurp(data)).size(), 9u) << without.err;
+}
+
+struct Usage {
+    const char *args;
+    int status;
+    const char *says;
+};
+
+TEST(Perf, SaysWhatIsWrongWithTheCommandLine)
+{
+    const Usage cases[] = {
+        {"", 2, "no operation given"},
+        {"all_redcue", 2, "unknown operation 'all_redcue'"},
+        {"all_reduce -d float12", 2, "unknown type 'float12'"},
+        {"all_reduce -o xor", 2, "unknown operation 'xor'"},
+        {"all_reduce -o mulsum", 2, "not in this build"},
+        {"all_reduce -b 0", 2, "-b must be at least 1"},
+        {"all_reduce -b 16 -e 8", 2, "-b 16 is above -e 8"},
+        {"all_reduce -b -8", 2, "not '-8'"},
+        {"all_reduce -e 8Q", 2, "not '8Q'"},
+        {"all_reduce -e 9999T", 2, "the machine has"},
+        {"all_reduce -f 1", 2, "-f takes a number"},
+        {"all_reduce -i 1 -e 1M", 2, "more than 10000 sizes"},
+        {"all_reduce -n 0", 2, "-n takes a number"},
+        {"all_reduce -w -1", 2, "-w takes a number"},
+        {"all_reduce -c x", 2, "-c takes a number"},
+        {"all_reduce -t 0", 2, "-t takes a number"},
+        {"all_reduce --seed -4", 2, "--seed takes a number"},
+        {"all_reduce --device cuda", 2, "this build has no GPU support"},
+        {"all_reduce --device tpu", 2, "host or cuda, not 'tpu'"},
+        {"all_reduce -g 2", 2, "this build has no GPU support"},
+        {"all_reduce -G 1", 2, "no CUDA graphs"},
+        {"all_reduce -R 2", 2, "windows are not in this build"},
+        {"all_reduce -R 7", 2, "-R takes a number"},
+        {"all_reduce --bogus", 2, "--bogus"},
+        {"broadcast -t 2 -r 2 -e 8", 2, "-r 2: there are 2 ranks"},
+        {"all_reduce -e 8 --json /nonexistent/out.json", 3, "cannot write /nonexistent/out.json"},
+    };
+    for (const Usage &usage : cases) {
+        Command c(Words{kPerf} + words(usage.args));
+        EXPECT_EQ(c.finish(), usage.status) << usage.args;
+        EXPECT_TRUE(contains(c.err, usage.says)) << usage.args << ": " << c.err;
+    }
+}
+
+TEST(Perf, AnErrorOfTheLibraryIsSaidAndFails)
+{
+    Command type(Words{kPerf, "all_reduce"} + words("-t 2 -d half -e 64 -n 1"));
+    EXPECT_EQ(type.finish(), 3);
+    EXPECT_TRUE(contains(type.err, "all_reduce: TWILL_ERR_UNSUPPORTED: ")) << type.err;
+    Command parameter(Words{kPerf, "all_reduce"} + words("-e 64 -n 1"), "", {"TWILL_WARN=soon"});
+    EXPECT_EQ(parameter.finish(), 3);
+    EXPECT_TRUE(contains(parameter.err, "TWILL_WARN")) << parameter.err;
+    Command place(Words{kPerf, "all_reduce"} + words("-e 64 -n 1"), "",
+                  {"TWILL_RANK=5", "TWILL_SIZE=2", "TWILL_RENDEZVOUS=unix:none"});
+    EXPECT_EQ(place.finish(), 3);
+    EXPECT_TRUE(contains(place.err, "cannot connect: TWILL_ERR_INVALID: ")) << place.err;
+}
+
+TEST(Perf, OneRankThatFailsEndsTheOthers)
+{
+    Command c(Words{kRun, "-n", "2", kPerf, "all_reduce", "--json", "/nonexistent/x"} +
+              words("-e 64 -n 1"));
+    EXPECT_EQ(c.finish(), 3);
+    EXPECT_TRUE(contains(c.err, "cannot write /nonexistent/x")) << c.err;
+}
+
+TEST(Perf, ListsTheChoiceOfEachSize)
+{
+    Command command(Words{"env", "TWILL_ALGO=ring", kRun, "-n", "3", kPerf} +
+                    words("all_reduce send_recv --list -b 8 -e 64 -f 8"));
+    ASSERT_EQ(command.finish(), 0) << command.err;
+    std::vector<Words> list = rows(command.out);
+    ASSERT_EQ(list.size(), 4u) << command.out;
+    EXPECT_EQ(list[0], (Words{"8", "2", "float32", "ring", "simple", "1"}));
+    EXPECT_EQ(list[1], (Words{"64", "16", "float32", "ring", "simple", "1"}));
+    EXPECT_EQ(list[3], (Words{"64", "16", "float32", "point", "to", "point"}));
+}
+
+/* A rank is killed in mid-run: the others say so and end by themselves, long before the grace. */
+TEST(Perf, AKilledRankEndsTheRun)
+{
+    Command c(Words{kRun, "-n", "3", "--grace", "60", kPerf, "all_reduce"} +
+              words("-b 8 -e 1K -n 1000000 -w 1"));
+    ASSERT_TRUE(c.read_until([&] { return contains(c.out, "busbw"); })) << c.err;
+    std::vector<pid_t> keeper = children_of(c.pid);
+    ASSERT_EQ(keeper.size(), 1u);
+    std::vector<pid_t> ranks = children_of(keeper[0]);
+    ASSERT_EQ(ranks.size(), 3u);
+    kill(ranks[1], SIGKILL);
+    EXPECT_EQ(c.finish(), 128 + SIGKILL) << c.err;
+    EXPECT_TRUE(contains(c.err, "rank 1 was ended by SIGKILL")) << c.err;
+    EXPECT_TRUE(contains(c.err, "twill-perf: rank 0: ")) << c.err;
+    EXPECT_TRUE(contains(c.err, "twill-perf: rank 2: ")) << c.err;
+    EXPECT_TRUE(contains(c.err, "TWILL_ERR_PEER")) << c.err;
+    EXPECT_FALSE(contains(c.err, "sent SIGTERM")) << c.err;
+}
+
+TEST(Perf, HelpAndVersion)
+{
+    Command help({kPerf, "--help"});
+    EXPECT_EQ(help.finish(), 0);
+    for (const char *option : {"-b BYTES", "-d TYPE", "-t THREADS", "--json", "--plot", "--seed"})
+        EXPECT_TRUE(contains(help.out, option)) << option;
+    EXPECT_FALSE(contains(help.out, "inject"));
+    Command version({kPerf, "--version"});
+    EXPECT_EQ(version.finish(), 0);
+    EXPECT_EQ(version.out.compare(0, 11, "twill-perf "), 0);
+}
+
+} // namespace

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: what can be said of this library, build, machine and environment.
+ * Never knows: ranks, communicators.
+ *
+ * Linked with the shared library for its version, and with src/base and src/topo, statically, for
+ * the table of parameters and the machine, which the public API does not show. */
+#include "config.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/param.h"
+#include "base/status.h"
+#include "topo/topo.h"
+#include "twill.h"
+
+#ifdef __clang__
+#define COMPILER "clang " __clang_version__
+#else
+#define COMPILER "gcc " __VERSION__
+#endif
+
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
+
+static const char help[] = "usage: twill-info [--json]\n"
+                           "Show the library's version, how it was built, the devices that ranks\n"
+                           "can use, and every parameter with where its value comes from.\n"
+                           "\n"
+                           "  --json      as one JSON object\n"
+                           "  --help, --version\n";
+
+static const char no_gpu[] = "this build has no GPU support";
+
+static const char *source_name(enum tw_param_source source)
+{
+    switch (source) {
+    case TW_PARAM_ENV:
+        return "environment";
+    case TW_PARAM_SET:
+        return "set";
+    default:
+        return "default";
+    }
+}
+
+static const char *version_text(int version, char text[32])
+{
+    snprintf(text, 32, "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+    return text;
+}
+
+/* ---- for people
+ * ---------------------------------------------------------------------------------- */
+
+static void print_cache(const char *name, size_t bytes)
+{
+    if (bytes >= 1u << 20)
+        printf(" %s %g MiB", name, (double)bytes / 0x1p20);
+    else if (bytes)
+        printf(" %s %g KiB", name, (double)bytes / 0x1p10);
+}
+
+static const char *plural(int count) { return count == 1 ? "" : "s"; }
+
+static void print_host(const struct tw_topo_info *info)
+{
+    printf("  host  %s\n", *info->cpu_model ? info->cpu_model : "unknown CPU");
+    printf("        %d CPU%s allowed (%s), %d core%s, %d NUMA node%s, %d package%s\n", info->cpus,
+           plural(info->cpus), info->cpu_list, info->cores, plural(info->cores), info->numa_nodes,
+           plural(info->numa_nodes), info->packages, plural(info->packages));
+    printf("        caches of a core:");
+    print_cache("L1d", info->l1d_bytes);
+    print_cache("L2", info->l2_bytes);
+    print_cache("L3", info->l3_bytes);
+    printf("\n");
+}
+
+static void print_parameters(void)
+{
+    struct tw_param_row row;
+    printf("\nparameters\n");
+    for (size_t i = 0; tw_param_row(i, &row); i++) {
+        printf("  TWILL_%-14s = %s%s%s  [%s]\n", row.name, *row.value ? row.value : "(unset)",
+               row.source == TW_PARAM_DEFAULT ? "" : "  default ",
+               row.source == TW_PARAM_DEFAULT ? ""
+               : *row.dflt                    ? row.dflt
+                                              : "(unset)",
+               source_name(row.source));
+        printf("      %s%s%s%s: %s\n", row.type, *row.unit ? " (" : "", row.unit,
+               *row.unit ? ")" : "", row.doc);
+    }
+}
+
+static void print_text(int library, const struct tw_topo_info *info)
+{
+    char text[32];
+    printf("twill %s, header %s\n", version_text(library, text),
+           TEXT(TWILL_VERSION_MAJOR) "." TEXT(TWILL_VERSION_MINOR) "." TEXT(TWILL_VERSION_PATCH));
+    printf("\nbuild\n  compiler  %s\n  options   %s\n  found     %s\n", COMPILER, TW_BUILD_OPTIONS,
+           TW_BUILD_FOUND);
+    printf("\ndevices\n");
+    if (info)
+        print_host(info);
+    else
+        printf("  host  unknown: %s\n", tw_fail_text());
+    printf("  GPUs  none: %s\n", no_gpu);
+    print_parameters();
+}
+
+/* ---- for programs
+ * -------------------------------------------------------------------------------- */
+
+static void json_string(const char *name, const char *text, const char *behind)
+{
+    printf("\"%s\": \"", name);
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\')
+            printf("\\%c", c);
+        else if (c < 0x20)
+            printf("\\u%04x", c);
+        else
+            putchar(c);
+    }
+    printf("\"%s", behind);
+}
+
+static void json_host(const struct tw_topo_info *info)
+{
+    printf("  \"devices\": [\n    {\"kind\": \"host\", ");
+    if (info) {
+        json_string("cpu_model", info->cpu_model, ", ");
+        json_string("cpu_list", info->cpu_list, ",\n     ");
+        printf("\"cpus\": %d, \"cores\": %d, \"numa_nodes\": %d, \"packages\": %d,\n     "
+               "\"l1d_bytes\": %zu, \"l2_bytes\": %zu, \"l3_bytes\": %zu}\n",
+               info->cpus, info->cores, info->numa_nodes, info->packages, info->l1d_bytes,
+               info->l2_bytes, info->l3_bytes);
+    } else {
+        json_string("error", tw_fail_text(), "}\n");
+    }
+    printf("  ],\n  \"gpus\": {\"count\": 0, ");
+    json_string("reason", no_gpu, "},\n");
+}
+
+static void json_parameters(void)
+{
+    struct tw_param_row row;
+    printf("  \"parameters\": [");
+    for (size_t i = 0; tw_param_row(i, &row); i++) {
+        printf("%s\n    {\"name\": \"TWILL_%s\", ", i ? "," : "", row.name);
+        json_string("type", row.type, ", ");
+        json_string("unit", row.unit, ", ");
+        json_string("value", row.value, ", ");
+        json_string("source", source_name(row.source), ", ");
+        json_string("default", row.dflt, ",\n     ");
+        json_string("doc", row.doc, "}");
+    }
+    printf("\n  ]\n}\n");
+}
+
+static void print_json(int library, const struct tw_topo_info *info)
+{
+    char text[32];
+    printf("{\n  ");
+    json_string("version", version_text(library, text), ", ");
+    json_string("header_version", version_text(TWILL_VERSION, text), ",\n  \"build\": {");
+    json_string("compiler", COMPILER, ", ");
+    json_string("options", TW_BUILD_OPTIONS, ", ");
+    json_string("found", TW_BUILD_FOUND, "},\n");
+    json_host(info);
+    json_parameters();
+}
+
+static int show(bool json)
+{
+    struct tw_topo *topo = NULL;
+    struct tw_topo_info info;
+    const struct tw_params *params;
+    int library = 0;
+    if (tw_failed(twill_version(&library))) {
+        fprintf(stderr, "twill-info: %s\n", twill_last_error(NULL));
+        return 1;
+    }
+    bool seen = !tw_failed(tw_topo_load(&topo, NULL));
+    if (seen)
+        tw_topo_info_get(topo, &info);
+    if (json)
+        print_json(library, seen ? &info : NULL);
+    else
+        print_text(library, seen ? &info : NULL);
+    tw_topo_free(topo);
+    /* warns of unknown variables, and says why a value shown above does not parse */
+    fflush(stdout);
+    if (tw_failed(tw_params_get(&params))) {
+        fprintf(stderr, "twill-info: %s\n", tw_fail_text());
+        return 1;
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 1)
+        return show(false);
+    if (argc == 2 && strcmp(argv[1], "--json") == 0)
+        return show(true);
+    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+        fputs(help, stdout);
+        return 0;
+    }
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        printf("twill-info %d.%d.%d\n", TWILL_VERSION_MAJOR, TWILL_VERSION_MINOR,
+               TWILL_VERSION_PATCH);
+        return 0;
+    }
+    fprintf(stderr, "twill-info: unknown option '%s' (twill-info --help)\n",
+            argv[argc > 2 && strcmp(argv[1], "--json") == 0 ? 2 : 1]);
+    return 2;
+}
