@@ -189,7 +189,7 @@ struct tw_check_prog {
     uint32_t first_leaf;
     uint32_t *in_keys;              /* [nranks * in_cells]: size class << 16 */
     uint32_t *goal;                 /* [in_cells]: deterministic reductions: the expression */
-    bool peer_scratch, peer_user;   /* peers touch scratch; IN or OUT */
+    bool peer_scratch, peer_user;   /* peers may touch scratch; do touch IN or OUT */
     size_t user_base, scratch_base; /* in values */
     uint32_t user_stride, scratch_stride;
     uint32_t nmixes;
@@ -273,6 +273,18 @@ struct tw_check {
     uint64_t steps_run;
 };
 
+/* How much there is in plans. */
+struct tw_check_survey {
+    uint32_t steps, ends, sigs, puts; /* ends: of FIFOs; sigs: signals and waits */
+    uint64_t refs;
+};
+
+/** How a plan cuts IN and OUT (per, in_cells, out_cells, in_part, nlanes); adds to *all. */
+void tw_check_survey_prog(struct tw_check_prog *prog, struct tw_check_survey *all);
+/** Number the sizes of cells: key_base, in_keys. */
+bool tw_check_keys(struct tw_check *ck, struct tw_check_prog *prog);
+/** The size class of a cell, in the high half. */
+uint32_t tw_check_cell_key(const struct tw_check_prog *prog, int rank, uint8_t part, uint32_t cell);
 /** Turn plans into flat tables. Faults that need no execution are reported here. */
 bool tw_check_link(struct tw_check *ck, const struct tw_plan *plan, const struct tw_plan *next);
 /** Memory, slots and clocks for the linked plans (check_layout.c). ck->ncalls is set. */
