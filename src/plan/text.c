@@ -42,7 +42,7 @@ const char *tw_text_part_kind(unsigned kind)
 const char *tw_text_op(unsigned op)
 {
     static const char *const names[TW_OP_COUNT] = {
-#define OP_NAME(name, text) [TW_OP_##name] = text,
+#define OP_NAME(name, text) [TW_OP_##name] = (text),
         TW_PLAN_OP_LIST(OP_NAME)
 #undef OP_NAME
     };
