@@ -635,7 +635,7 @@ TEST(ExecPlans, ScratchInTurn)
     std::mt19937_64 rng(7);
     World world({3});
     const PlanPtr plan = get_plan(3, 2);
-    for (int i = 0; i < (int)rounds(200); i++) {
+    for (int i = 0; i < (int)rounds(200, 50); i++) {
         check_get(world, plan.get(), rng() % 2000, drive_threads, rng);
     }
 }
