@@ -8,9 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -174,23 +171,11 @@ static void tree_on_frame(struct tw_link *link, enum tw_frame_type type, uint8_t
         garbage_arrived(ctl, link, type, bytes);
 }
 
-void tw_ctl_process_unwatch(struct tw_ctl *ctl, int index)
-{
-    struct tw_source *process = &ctl->process[index];
-
-    if (process->fd < 0)
-        return;
-    tw_loop_unwatch(ctl->loop, process);
-    (void)close(process->fd);
-    process->fd = -1;
-}
-
 static void tree_on_down(struct tw_link *link, const char *why)
 {
     struct tw_ctl *ctl = link->owner;
     bool init = __atomic_load_n(&ctl->comm->state, __ATOMIC_ACQUIRE) == TW_COMM_INIT;
 
-    tw_ctl_process_unwatch(ctl, link->index);
     if (ctl->fin_done || ctl->tree_bye[link->index])
         return;
     if (!init || link->garbage) {
@@ -235,39 +220,6 @@ static void meet_on_down(struct tw_link *link, const char *why)
 /* ---- links -------------------------------------------------------------------------------------
  */
 
-/* A process that ends is noticed even where a child of it has inherited the socket. */
-static void process_on_event(struct tw_source *source, uint32_t events)
-{
-    struct tw_ctl *ctl = source->owner;
-    int index = (int)(source - ctl->process);
-    struct tw_link *link = &ctl->tree[index];
-
-    (void)events;
-    tw_link_read(link); /* what it said before it ended */
-    if (!tw_link_up(link))
-        return;
-    tree_on_down(link, "its process has ended");
-    tw_link_close(link);
-}
-
-static void process_watch(struct tw_ctl *ctl, int index)
-{
-    struct tw_source *process = &ctl->process[index];
-    pid_t pid = 0;
-    uid_t uid = 0;
-
-    if (tw_sock_peer(ctl->tree[index].source.fd, &pid, &uid) != TWILL_OK || pid <= 0 ||
-        pid == getpid())
-        return;
-    process->owner = ctl;
-    process->on_event = process_on_event;
-    process->fd = (int)syscall(SYS_pidfd_open, pid, 0);
-    if (process->fd >= 0 && tw_loop_watch(ctl->loop, process, EPOLLIN) != TWILL_OK) {
-        (void)close(process->fd);
-        process->fd = -1;
-    }
-}
-
 enum twill_status tw_ctl_tree_open(struct tw_ctl *ctl, int index, int rank, int fd)
 {
     struct tw_link *link = &ctl->tree[index];
@@ -279,8 +231,6 @@ enum twill_status tw_ctl_tree_open(struct tw_ctl *ctl, int index, int rank, int 
                              .on_down = tree_on_down};
     ctl->tree_rank[index] = rank;
     enum twill_status status = tw_link_open(link, ctl->loop, fd);
-    if (status == TWILL_OK)
-        process_watch(ctl, index);
     (void)pthread_cond_broadcast(&ctl->changed);
     return status;
 }

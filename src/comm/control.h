@@ -190,7 +190,6 @@ struct tw_ctl {
     struct tw_link tree[TW_TREE_LINKS];
     int tree_rank[TW_TREE_LINKS]; /* -1: none */
     bool tree_bye[TW_TREE_LINKS];
-    struct tw_source process[TW_TREE_LINKS]; /* pidfds of the neighbours' processes, owned */
     struct tw_ctl_frame *first[TW_TREE_LINKS], *last[TW_TREE_LINKS]; /* DATA that has arrived */
     bool gathering;                                                  /* init: DATA is welcome */
     uint32_t max_bytes; /* of a frame in the tree during init */
@@ -230,7 +229,6 @@ void tw_ctl_fail(struct tw_ctl *ctl, const struct tw_link *from, enum twill_stat
 void tw_ctl_gone(struct tw_ctl *ctl, int rank, const char *why);
 /** One more subtree, or this rank itself, is in finalize. */
 void tw_ctl_fin(struct tw_ctl *ctl);
-void tw_ctl_process_unwatch(struct tw_ctl *ctl, int index);
 /** Something is lost (the caller has marked what): in a moment it is a failure, unless news comes
  * before that which explains it better, or shows that all is well. */
 void tw_ctl_grace(struct tw_ctl *ctl);

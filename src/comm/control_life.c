@@ -195,7 +195,7 @@ enum twill_status tw_ctl_create(struct twill_comm *comm)
     ctl->meet_rank = -1;
     ctl->meet.source.fd = ctl->grace.fd = ctl->door.source.fd = -1;
     for (int i = 0; i < TW_TREE_LINKS; i++) {
-        ctl->tree[i].source.fd = ctl->process[i].fd = -1;
+        ctl->tree[i].source.fd = -1;
         ctl->tree_rank[i] = -1;
     }
     tw_cond_init(&ctl->changed);
@@ -239,7 +239,6 @@ static void links_close(struct tw_ctl *ctl)
     tw_link_close(&ctl->meet);
     for (int i = 0; i < TW_TREE_LINKS; i++) {
         tw_link_close(&ctl->tree[i]);
-        tw_ctl_process_unwatch(ctl, i);
         while (ctl->first[i] != NULL) {
             struct tw_ctl_frame *frame = ctl->first[i];
             ctl->first[i] = frame->next;

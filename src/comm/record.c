@@ -176,8 +176,6 @@ static enum finding absent_fail(const struct view *view, int peer, const struct 
 {
     char phase[96];
 
-    if (presence->life == TW_LIFE_FAILED)
-        return FOUND_LATE; /* why it has failed the control links will tell */
     if (presence->life != TW_LIFE_OPEN) {
         tw_comm_fail(view->comm, TWILL_ERR_MISMATCH, "rank %d %s, rank %d called %s", peer,
                      presence->life == TW_LIFE_FINALIZING ? "is in finalize"
