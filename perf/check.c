@@ -141,14 +141,13 @@ static double combine_floats(twill_redop_t op, double a, double b)
 static void reduce_floats(const struct perf_values *values, const struct perf_case *c, int ranks,
                           size_t first, size_t n, struct expected *expected)
 {
-    uint64_t bits[BLOCK];
-    double *number = expected->number;
-    for (int r = 0; r < ranks; r++) {
-        perf_values_bits(values, r, first, n, bits);
-        for (size_t i = 0; i < n; i++) {
-            double value = perf_bits_decode(c->type, bits[i]);
-            number[i] = r ? combine_floats(c->redop, number[i], value) : value;
-        }
+    uint64_t scratch[BLOCK];
+    double value[BLOCK], *number = expected->number;
+    perf_values_numbers(values, 0, first, n, scratch, number);
+    for (int r = 1; r < ranks; r++) {
+        perf_values_numbers(values, r, first, n, scratch, value);
+        for (size_t i = 0; i < n; i++)
+            number[i] = combine_floats(c->redop, number[i], value[i]);
     }
     bool sums = c->redop == TWILL_SUM || c->redop == TWILL_AVG;
     double slack = sums ? sum_slack(c, ranks) : 0;

@@ -58,11 +58,15 @@ static void json_string(FILE *file, const char *text)
 
 static void json_choice(FILE *file, const struct twill_choice *choice)
 {
-    if (choice->algo[0])
-        fprintf(file, "\"algo\": \"%s\", \"proto\": \"%s\", \"channels\": %d", choice->algo,
-                choice->proto, choice->channels);
-    else
+    if (!choice->algo[0]) {
         fputs("\"algo\": null, \"proto\": null, \"channels\": null", file);
+        return;
+    }
+    fputs("\"algo\": ", file); /* a plan of the user's may have any name */
+    json_string(file, choice->algo);
+    fputs(", \"proto\": ", file);
+    json_string(file, choice->proto);
+    fprintf(file, ", \"channels\": %d", choice->channels);
 }
 
 static void json_row(FILE *file, const struct perf_row *row, int ranks)

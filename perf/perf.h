@@ -85,6 +85,9 @@ int perf_type_digits(twill_type_t type);
 /** Bits of n elements of a rank's input, from index first. */
 void perf_values_bits(const struct perf_values *values, int rank, size_t first, size_t n,
                       uint64_t *bits);
+/** The same elements of a float type as numbers. scratch: [n] */
+void perf_values_numbers(const struct perf_values *values, int rank, size_t first, size_t n,
+                         uint64_t *scratch, double *number);
 void perf_values_store(const struct perf_values *values, int rank, size_t first, size_t n,
                        void *data);
 /** Bits of element i as they lie in memory. */
@@ -204,9 +207,9 @@ void perf_report_head(const struct perf_rank *rank);
 void perf_report_columns(const struct perf_rank *rank, const struct perf_case *c);
 /** Said of a type and reduction that is not checked exactly. */
 void perf_report_tolerance(const struct perf_case *c, int ranks);
-/** in: NULL when there is no in-place form */
 /** --list: what a case would run with. */
 void perf_report_choice(const struct perf_row *row);
+/** in: NULL when there is no in-place form */
 void perf_report_row(const struct perf_row *out, const struct perf_row *in);
 void perf_report_tail(const struct perf_rows *rows, bool checked);
 

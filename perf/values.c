@@ -119,35 +119,78 @@ uint64_t perf_bits_extend(twill_type_t type, uint64_t bits)
 
 static uint64_t below(uint64_t hash, uint64_t limit) { return (hash >> 32) * limit >> 32; }
 
-static uint64_t value_bits(const struct perf_values *values, uint64_t hash)
+static int64_t small_value(const struct perf_values *values, uint64_t hash)
 {
-    const struct format *format = &formats[values->type];
-    switch (values->kind) {
-    case PERF_SMALL: {
-        int64_t span = 2 * (int64_t)values->limit + 1;
-        return encode_fast(values->type,
-                           (double)((int64_t)below(hash, (uint64_t)span) - values->limit));
-    }
-    case PERF_POWER: {
-        int exponent = (int)below(hash, 2 * (uint64_t)values->limit + 1) - values->limit;
-        return encode_fast(values->type, ldexp(hash & 1 ? -1 : 1, exponent));
-    }
-    case PERF_FINITE: {
-        uint64_t top = ((1ull << format->exponent_bits) - 1) << format->fraction_bits;
-        hash &= width_mask(values->type);
-        return (hash & top) == top ? hash ^ 1ull << format->fraction_bits : hash;
-    }
-    default:
-        return hash & width_mask(values->type);
-    }
+    return (int64_t)below(hash, 2 * (uint64_t)values->limit + 1) - values->limit;
+}
+
+static double power_value(const struct perf_values *values, uint64_t hash)
+{
+    return ldexp(hash & 1 ? -1 : 1, (int)small_value(values, hash));
+}
+
+/* Clears one bit of an exponent of ones, which would make infinities and NaNs. */
+static uint64_t make_finite(twill_type_t type, uint64_t hash)
+{
+    const struct format *format = &formats[type];
+    uint64_t top = ((1ull << format->exponent_bits) - 1) << format->fraction_bits;
+    hash &= width_mask(type);
+    return (hash & top) == top ? hash ^ 1ull << format->fraction_bits : hash;
+}
+
+static void hashes(const struct perf_values *values, int rank, size_t first, size_t n,
+                   uint64_t *hash)
+{
+    uint64_t base = mix(mix(mix(values->seed) + (uint64_t)rank) + values->iteration);
+    for (size_t i = 0; i < n; i++)
+        hash[i] = mix(base + (first + i) * 0x9e3779b97f4a7c15u);
 }
 
 void perf_values_bits(const struct perf_values *values, int rank, size_t first, size_t n,
                       uint64_t *bits)
 {
-    uint64_t base = mix(mix(mix(values->seed) + (uint64_t)rank) + values->iteration);
-    for (size_t i = 0; i < n; i++)
-        bits[i] = value_bits(values, mix(base + (first + i) * 0x9e3779b97f4a7c15u));
+    twill_type_t type = values->type;
+    uint64_t mask = width_mask(type);
+    hashes(values, rank, first, n, bits);
+    switch (values->kind) {
+    case PERF_SMALL:
+        for (size_t i = 0; i < n; i++)
+            bits[i] = encode_fast(type, (double)small_value(values, bits[i]));
+        break;
+    case PERF_POWER:
+        for (size_t i = 0; i < n; i++)
+            bits[i] = encode_fast(type, power_value(values, bits[i]));
+        break;
+    case PERF_FINITE:
+        for (size_t i = 0; i < n; i++)
+            bits[i] = make_finite(type, bits[i]);
+        break;
+    default:
+        for (size_t i = 0; i < n; i++)
+            bits[i] &= mask;
+        break;
+    }
+}
+
+void perf_values_numbers(const struct perf_values *values, int rank, size_t first, size_t n,
+                         uint64_t *scratch, double *number)
+{
+    const uint64_t *hash = scratch;
+    hashes(values, rank, first, n, scratch);
+    switch (values->kind) {
+    case PERF_SMALL:
+        for (size_t i = 0; i < n; i++)
+            number[i] = (double)small_value(values, hash[i]);
+        break;
+    case PERF_POWER:
+        for (size_t i = 0; i < n; i++)
+            number[i] = power_value(values, hash[i]);
+        break;
+    default:
+        for (size_t i = 0; i < n; i++)
+            number[i] = perf_bits_decode(values->type, make_finite(values->type, hash[i]));
+        break;
+    }
 }
 
 void perf_values_store(const struct perf_values *values, int rank, size_t first, size_t n,

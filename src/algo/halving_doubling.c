@@ -34,7 +34,7 @@ static void halving_all_reduce(struct tw_algo_job *job, int rank, uint16_t chann
     }
     for (int bit = job->nranks / 2; bit >= 1; bit /= 2) {
         uint32_t count = (uint32_t)(job->nranks / (2 * bit));
-        uint32_t get = rank & bit ? first - count : first + count;
+        uint32_t get = (rank & bit) ? first - count : first + count;
         tw_algo_send(&lane, rank ^ bit, tw_algo_range(&lane, TW_BUF_OUT, first, count));
         tw_algo_recv(&lane, rank ^ bit, tw_algo_range(&lane, TW_BUF_OUT, get, count));
         first = first < get ? first : get;
@@ -61,7 +61,7 @@ static void halving_reduce_scatter(struct tw_algo_job *job, int rank, uint16_t c
         if (count == 1)
             dst = tw_algo_chunk(&lane, TW_BUF_OUT, 0);
         uint8_t flags =
-            ((uint32_t)rank & bit ? TW_STEP_ACC_RIGHT : 0) | (count == 1 ? TW_STEP_FINAL : 0);
+            (((uint32_t)rank & bit) ? TW_STEP_ACC_RIGHT : 0) | (count == 1 ? TW_STEP_FINAL : 0);
         tw_algo_send(&lane, peer, sent);
         tw_algo_recv_reduce(&lane, peer, src, dst, flags);
     }

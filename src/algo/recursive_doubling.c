@@ -40,7 +40,7 @@ static void doubling_all_reduce(struct tw_algo_job *job, int rank, uint16_t chan
     int virtual_rank = in_pair ? rank / 2 : rank - folded;
     for (int distance = 1; distance < power; distance *= 2) {
         int peer = rank_of(virtual_rank ^ distance, folded);
-        uint8_t flags = virtual_rank & distance ? TW_STEP_ACC_RIGHT : 0;
+        uint8_t flags = (virtual_rank & distance) ? TW_STEP_ACC_RIGHT : 0;
         if (2 * distance == power)
             flags |= TW_STEP_FINAL;
         tw_algo_send(&lane, peer, have);

@@ -110,13 +110,15 @@ enum twill_status twill_comm_init_env(twill_comm_t *comm, const struct twill_con
 
 static enum twill_status check_devices(int count, const int *devices)
 {
-    for (int i = 0; devices && i < count; i++)
-        if (devices[i] != TWILL_DEVICE_HOST)
+    for (int i = 0; devices && i < count; i++) {
+        if (devices[i] != TWILL_DEVICE_HOST) {
             return tw_fail(devices[i] < TWILL_DEVICE_HOST ? TWILL_ERR_INVALID
                                                           : TWILL_ERR_UNSUPPORTED,
                            "comm_init_all: device %d of rank %d: this build serves host memory "
                            "only",
                            devices[i], i);
+        }
+    }
     return TWILL_OK;
 }
 
@@ -204,7 +206,7 @@ enum twill_status twill_comm_async_error(twill_comm_t comm, enum twill_status *s
     return TWILL_OK;
 }
 
-static enum twill_status ask(twill_comm_t comm, const char *call, int *out)
+static enum twill_status ask(twill_comm_t comm, const char *call, const int *out)
 {
     enum twill_status status = tw_api_alive(comm, call);
     if (!tw_failed(status) && !out)

@@ -91,6 +91,7 @@ static enum twill_status agree(twill_comm_t comm, const char *word, enum twill_s
 {
     struct vote vote = {.status = mine};
     memcpy(vote.word, word, sizeof vote.word);
+    named[0] = '\0';
     struct vote *votes = tw_alloc((size_t)comm->size * sizeof *votes);
     if (!votes)
         return TWILL_ERR_NOMEM;
@@ -101,7 +102,6 @@ static enum twill_status agree(twill_comm_t comm, const char *word, enum twill_s
         .comm = comm,
     };
     enum twill_status status = tw_ops_call(&call);
-    named[0] = '\0';
     if (!tw_failed(status))
         status = votes_count(comm, votes, word, named);
     free(votes);

@@ -14,7 +14,9 @@
 
 #define FIFO_MOST ((size_t)256 << 10)
 #define FIFO_LEAST ((size_t)1 << 10)
-#define FREE_SHARE 8 /* a new communicator takes at most one part in so many of what is free */
+/* A new communicator takes at most one part in so many of what is free: that leaves room for dozens
+ * after it, each with a little less. */
+#define FREE_SHARE 16
 
 static size_t round_up(size_t bytes)
 {

@@ -46,7 +46,7 @@ struct tw_chan_blob {
 
 /**
  * FIFO size for a new communicator: the largest power of two from 256 KiB down to 1 KiB for which
- * this process's whole share (ranks_here ranks, size - 1 peers each) fits into an eighth of the
+ * this process's whole share (ranks_here ranks, size - 1 peers each) fits into a sixteenth of the
  * staging still free, or 1 KiB if that at least fits at all; 0 if not. Ranks take the least over
  * all ranks.
  */

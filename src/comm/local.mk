@@ -8,6 +8,7 @@ libtwill_core_la_SOURCES += \
 	src/comm/control.c src/comm/control_loop.c src/comm/control_link.c src/comm/control_door.c \
 	src/comm/control_life.c src/comm/control.h \
 	src/comm/record.c src/comm/record_board.c src/comm/record.h \
-	src/comm/ops.c src/comm/ops.h src/comm/run.c src/comm/plans.c \
+	src/comm/ops.c src/comm/ops.h src/comm/run.c \
+	src/comm/plans.c src/comm/plans_read.c src/comm/plans.h \
 	src/comm/progress.c src/comm/stream.c \
 	src/comm/group.c src/comm/group.h src/comm/group_run.c src/comm/retire.c

@@ -7,10 +7,6 @@
 
 #include <stdlib.h>
 
-/* Bound on an exec's local scratch: the same on all ranks, since the shape of a call depends on it.
- */
-#define SCRATCH_BYTES ((size_t)256 << 10)
-
 enum twill_status tw_ops_create(struct twill_comm *comm)
 {
     struct tw_ops *ops = tw_alloc(sizeof *ops);
@@ -24,8 +20,8 @@ enum twill_status tw_ops_create(struct twill_comm *comm)
     status = tw_plans_create(comm, &ops->plans);
     if (tw_failed(status))
         goto err_lanes;
-    status =
-        tw_exec_create(comm->chan, comm->proc->isa, SCRATCH_BYTES, &ops->signal_base, &ops->exec);
+    status = tw_exec_create(comm->chan, comm->proc->isa, TW_OPS_SCRATCH_BYTES, &ops->signal_base,
+                            &ops->exec);
     if (tw_failed(status))
         goto err_plans;
     comm->ops = ops;

@@ -41,6 +41,10 @@ struct tw_item {
     char text[TW_ERROR_TEXT_BYTES]; /* sentence of a negative status */
 };
 
+/* Bound on an exec's local scratch: the same on all ranks, since the shape of a call depends on it.
+ */
+#define TW_OPS_SCRATCH_BYTES ((size_t)256 << 10)
+
 /* One direction to one peer. */
 struct tw_p2p_lane {
     struct tw_exec *exec;        /* owned; made at first use */

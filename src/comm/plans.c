@@ -1,185 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Knows: which plan a call runs: by TWILL_PLAN_FILE, by TWILL_ALGO, by choice; keeps those made.
- * Never knows: how a plan runs. */
+/* Knows: which plan a call runs, and keeps those made. Never knows: how a plan runs. */
 #include "config.h"
 
-#include <errno.h>
+#include "comm/plans.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "algo/algo.h"
-#include "comm/ops.h"
-
-#define PLAN_FILE_BYTES_MAX ((size_t)64 << 20)
-#define TRY_COUNT 1 /* a plan that has room for one element of each cell has room for any count */
-
-/* A plan that is ready for use. */
-struct entry {
-    struct entry *next;
-    const struct tw_algo *algo;
-    int root;
-    struct tw_plan *plan; /* owned */
-    uint64_t hash;
-};
-
-struct tw_plans {
-    struct twill_comm *comm; /* borrowed */
-    uint32_t channels;
-    bool check;
-    const struct tw_algo *forced[TW_COLL_COUNT]; /* by TWILL_ALGO; NULL: chosen */
-    struct entry *entries[TW_COLL_COUNT];        /* owned */
-    struct entry file;                           /* plan NULL: none */
-};
-
-/* ---- TWILL_ALGO -------------------------------------------------------------------------------
- */
-
-#define LIST_BYTES 256
-
-static void list_add(char list[LIST_BYTES], const char *name)
-{
-    size_t used = strlen(list);
-    snprintf(list + used, LIST_BYTES - used, "%s%s", used ? ", " : "", name);
-}
-
-static enum twill_status unknown_algo(const char *name, const char *coll_name, enum tw_coll coll)
-{
-    char list[LIST_BYTES] = "";
-    for (size_t i = 0; tw_algo_at(i); i++)
-        if (coll == TW_COLL_COUNT || tw_algo_at(i)->colls & 1u << coll)
-            list_add(list, tw_algo_at(i)->name);
-    return tw_fail(TWILL_ERR_INVALID, "TWILL_ALGO: no algorithm \"%s\"%s%s; there are: %s", name,
-                   coll_name ? " for " : "", coll_name ? coll_name : "", list);
-}
-
-/* One name for every collective that the algorithm serves. */
-static enum twill_status force_all(struct tw_plans *plans, const char *name)
-{
-    bool found = false;
-    for (int coll = 0; coll < TW_COLL_P2P; coll++) {
-        const struct tw_algo *algo = tw_algo_find(name, (enum tw_coll)coll);
-        if (!algo)
-            continue;
-        plans->forced[coll] = algo;
-        found = true;
-    }
-    return found ? TWILL_OK : unknown_algo(name, NULL, TW_COLL_COUNT);
-}
-
-static enum twill_status force_one(struct tw_plans *plans, const char *coll_name, const char *name)
-{
-    char list[LIST_BYTES] = "";
-    for (int coll = 0; coll < TW_COLL_P2P; coll++) {
-        const char *known = tw_coll_name((enum tw_coll)coll);
-        list_add(list, known);
-        if (strcmp(known, coll_name) != 0)
-            continue;
-        plans->forced[coll] = tw_algo_find(name, (enum tw_coll)coll);
-        return plans->forced[coll] ? TWILL_OK : unknown_algo(name, known, (enum tw_coll)coll);
-    }
-    return tw_fail(TWILL_ERR_INVALID, "TWILL_ALGO: no collective \"%s\"; there are: %s", coll_name,
-                   list);
-}
-
-static enum twill_status force_parse(struct tw_plans *plans, const char *value)
-{
-    char copy[TW_PARAM_STRING_BYTES];
-    snprintf(copy, sizeof copy, "%s", value);
-    char *rest = NULL;
-    for (char *part = strtok_r(copy, ",", &rest); part; part = strtok_r(NULL, ",", &rest)) {
-        char *equal = strchr(part, '=');
-        enum twill_status status;
-        if (equal)
-            *equal = '\0';
-        if (equal)
-            status = force_one(plans, part, equal + 1);
-        else
-            status = force_all(plans, part);
-        if (tw_failed(status))
-            return status;
-    }
-    return TWILL_OK;
-}
-
-/* ---- TWILL_PLAN_FILE --------------------------------------------------------------------------
- */
-
-static enum twill_status file_read(const char *path, char **text, size_t *bytes)
-{
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return tw_fail_errno(TWILL_ERR_INVALID, errno, "TWILL_PLAN_FILE: cannot open %s", path);
-    enum twill_status status = TWILL_OK;
-    size_t room = 0, used = 0;
-    char *buffer = NULL;
-    while (!feof(file) && !ferror(file) && used <= PLAN_FILE_BYTES_MAX) {
-        if (used == room) {
-            room = room ? 2 * room : 16384;
-            char *grown = realloc(buffer, room);
-            if (!grown) {
-                status = tw_fail(TWILL_ERR_NOMEM, "TWILL_PLAN_FILE: no memory for %s", path);
-                break;
-            }
-            buffer = grown;
-        }
-        used += fread(buffer + used, 1, room - used, file);
-    }
-    if (!tw_failed(status) && ferror(file))
-        status = tw_fail_errno(TWILL_ERR_INVALID, errno, "TWILL_PLAN_FILE: cannot read %s", path);
-    if (!tw_failed(status) && used > PLAN_FILE_BYTES_MAX)
-        status = tw_fail(TWILL_ERR_INVALID, "TWILL_PLAN_FILE: %s is longer than %zu bytes", path,
-                         PLAN_FILE_BYTES_MAX);
-    fclose(file);
-    if (tw_failed(status)) {
-        free(buffer);
-        return status;
-    }
-    *text = buffer;
-    *bytes = used;
-    return TWILL_OK;
-}
-
-static enum twill_status prove(const struct tw_plan *plan, const char *what)
-{
-    struct tw_check_options options = {0};
-    struct tw_check_report report;
-    options.max_inplace_ranks = 4;
-    options.seed = 1;
-    enum twill_status status = tw_plan_check(plan, &options, &report);
-    if (status == TWILL_ERR_INVALID)
-        return tw_fail(TWILL_ERR_INVALID, "%s: plan %s is not a correct %s: %s", what, plan->name,
-                       tw_coll_name((enum tw_coll)plan->coll), report.text);
-    return status;
-}
-
-static enum twill_status file_load(struct tw_plans *plans, const char *path)
-{
-    char *text = NULL;
-    size_t bytes = 0;
-    enum twill_status status = file_read(path, &text, &bytes);
-    if (tw_failed(status))
-        return status;
-    struct tw_plan *plan = NULL;
-    status = tw_plan_parse(text, bytes, &plan);
-    plans->file.hash = tw_hash64(text, bytes);
-    free(text);
-    if (tw_failed(status))
-        return tw_fail(status, "TWILL_PLAN_FILE: %s: %s", path, tw_fail_text());
-    if (plan->only_rank >= 0 || plan->coll == TW_COLL_P2P)
-        status = tw_fail(TWILL_ERR_INVALID,
-                         "TWILL_PLAN_FILE: %s: plan %s is not the whole plan of a collective", path,
-                         plan->name);
-    else
-        status = prove(plan, path);
-    if (tw_failed(status)) {
-        tw_plan_destroy(plan);
-        return status;
-    }
-    plans->file.plan = plan;
-    plans->file.root = plan->root;
-    return TWILL_OK;
-}
 
 /* ---- life -------------------------------------------------------------------------------------
  */
@@ -193,9 +20,9 @@ enum twill_status tw_plans_create(struct twill_comm *comm, struct tw_plans **pla
     p->comm = comm;
     p->channels = comm->args.channels > 0 ? (uint32_t)comm->args.channels : 1;
     p->check = params->check_plans;
-    enum twill_status status = force_parse(p, params->algo);
+    enum twill_status status = tw_plans_read_algo(p, params->algo);
     if (!tw_failed(status) && params->plan_file[0])
-        status = file_load(p, params->plan_file);
+        status = tw_plans_read_file(p, params->plan_file);
     if (tw_failed(status)) {
         free(p);
         return status;
@@ -209,8 +36,8 @@ void tw_plans_destroy(struct tw_plans *plans)
     if (!plans)
         return;
     for (int coll = 0; coll < TW_COLL_COUNT; coll++) {
-        struct entry *next;
-        for (struct entry *e = plans->entries[coll]; e; e = next) {
+        struct tw_plans_entry *next;
+        for (struct tw_plans_entry *e = plans->entries[coll]; e; e = next) {
             next = e->next;
             tw_plan_destroy(e->plan);
             free(e);
@@ -244,7 +71,7 @@ static bool file_serves(const struct tw_plans *plans, const struct tw_call_info 
            plan->root == info->root;
 }
 
-static uint64_t entry_hash(const struct entry *entry, uint32_t channels)
+static uint64_t entry_hash(const struct tw_plans_entry *entry, uint32_t channels)
 {
     struct {
         char name[TW_PLAN_NAME_BYTES];
@@ -257,9 +84,36 @@ static uint64_t entry_hash(const struct entry *entry, uint32_t channels)
     return tw_hash64(&names, sizeof names);
 }
 
+/* What the plan needs that the links of this communicator lack: every rank finds the same. */
+static enum twill_status check_caps(const struct twill_comm *comm, const struct tw_plan *plan)
+{
+    const char *lacks = NULL;
+    if (plan->caps & TW_CAP_PEER_BUFFERS)
+        lacks = "buffers that peers can address";
+    else if (plan->caps & TW_CAP_PUT_SCRATCH && !tw_chan_scratch_bytes(comm->chan))
+        lacks = "scratch that peers can write";
+    else if (plan->nsigs > tw_chan_signal_count(comm->chan))
+        lacks = "signal words";
+    if (!lacks)
+        return TWILL_OK;
+    return tw_fail(TWILL_ERR_UNSUPPORTED, "%s: plan %s needs %s, which this communicator lacks",
+                   tw_coll_name((enum tw_coll)plan->coll), plan->name, lacks);
+}
+
+/* Slots and scratch hold an element of each cell of a message: then they do for any count. */
+static enum twill_status check_room(const struct twill_comm *comm, const struct tw_plan *plan,
+                                    twill_type_t type)
+{
+    struct tw_exec_shape shape;
+    size_t scratch_bytes =
+        plan->caps & TW_CAP_PUT_SCRATCH ? tw_chan_scratch_bytes(comm->chan) : TW_OPS_SCRATCH_BYTES;
+    return tw_exec_shape(plan, 1, tw_type_bytes(type), tw_chan_fifo_size(comm->chan), scratch_bytes,
+                         &shape);
+}
+
 /* Generates the plan and makes sure, before any rank starts, that the links have room for it. */
 static enum twill_status entry_make(const struct tw_plans *plans, enum tw_coll coll,
-                                    struct entry *entry)
+                                    struct tw_plans_entry *entry)
 {
     const struct twill_comm *comm = plans->comm;
     struct tw_algo_args args = {
@@ -272,43 +126,33 @@ static enum twill_status entry_make(const struct tw_plans *plans, enum tw_coll c
     enum twill_status status = entry->algo->generate(&args, &entry->plan);
     if (tw_failed(status))
         return status;
-    if (plans->check)
-        status = prove(entry->plan, "TWILL_CHECK_PLANS");
+    status = check_caps(comm, entry->plan);
+    if (!tw_failed(status) && plans->check)
+        status = tw_plans_prove(entry->plan, "TWILL_CHECK_PLANS");
     if (tw_failed(status)) {
         tw_plan_destroy(entry->plan);
         return status;
     }
     entry->hash = entry_hash(entry, plans->channels);
+    entry->roomy = !tw_failed(check_room(comm, entry->plan, TWILL_FLOAT64));
     tw_debug(TW_SUB_COMM, "communicator %s rank %d: %s runs %s", comm->args.name, comm->rank,
              tw_coll_name(coll), entry->plan->name);
     return TWILL_OK;
 }
 
-static struct entry *entry_find(const struct tw_plans *plans, enum tw_coll coll, int root,
-                                const struct tw_algo *algo)
+static struct tw_plans_entry *entry_find(const struct tw_plans *plans, enum tw_coll coll, int root,
+                                         const struct tw_algo *algo)
 {
-    for (struct entry *e = plans->entries[coll]; e; e = e->next)
+    for (struct tw_plans_entry *e = plans->entries[coll]; e; e = e->next)
         if (e->algo == algo && e->root == root)
             return e;
     return NULL;
 }
 
-enum twill_status tw_plans_get(struct tw_plans *plans, const struct tw_call_info *info,
-                               const struct tw_plan **plan, uint64_t *algo_hash)
+static enum twill_status entry_get(struct tw_plans *plans, const struct tw_call_info *info,
+                                   const struct tw_algo *algo, struct tw_plans_entry **out)
 {
-    if (file_serves(plans, info)) {
-        *plan = plans->file.plan;
-        *algo_hash = plans->file.hash;
-        return TWILL_OK;
-    }
-    int size = plans->comm->size;
-    const struct tw_algo *algo = plans->forced[info->coll];
-    if (!algo)
-        algo = tw_algo_choose(info->coll, size, call_bytes(info, size));
-    if (!algo)
-        return tw_fail(TWILL_ERR_UNSUPPORTED, "%s: no algorithm serves it with %d ranks",
-                       tw_coll_name(info->coll), size);
-    struct entry *entry = entry_find(plans, info->coll, info->root, algo);
+    struct tw_plans_entry *entry = entry_find(plans, info->coll, info->root, algo);
     if (!entry) {
         entry = tw_alloc(sizeof *entry);
         if (!entry)
@@ -323,6 +167,50 @@ enum twill_status tw_plans_get(struct tw_plans *plans, const struct tw_call_info
         entry->next = plans->entries[info->coll];
         plans->entries[info->coll] = entry;
     }
+    *out = entry;
+    return entry->roomy ? TWILL_OK : check_room(plans->comm, entry->plan, info->type);
+}
+
+/* The links are too small for the algorithm of choice: the first other one that fits. All ranks
+ * find the same one, since all their links are alike. */
+static enum twill_status entry_get_other(struct tw_plans *plans, const struct tw_call_info *info,
+                                         enum twill_status status, struct tw_plans_entry **out)
+{
+    for (size_t i = 0; tw_failed(status) && tw_algo_at(i); i++)
+        if (tw_algo_at(i)->colls & 1u << info->coll)
+            status = entry_get(plans, info, tw_algo_at(i), out);
+    return status;
+}
+
+static enum twill_status file_get(const struct tw_plans *plans, const struct tw_call_info *info,
+                                  const struct tw_plan **plan, uint64_t *algo_hash)
+{
+    enum twill_status status = check_caps(plans->comm, plans->file.plan);
+    if (!tw_failed(status))
+        status = check_room(plans->comm, plans->file.plan, info->type);
+    *plan = plans->file.plan;
+    *algo_hash = plans->file.hash;
+    return status;
+}
+
+enum twill_status tw_plans_get(struct tw_plans *plans, const struct tw_call_info *info,
+                               const struct tw_plan **plan, uint64_t *algo_hash)
+{
+    if (file_serves(plans, info))
+        return file_get(plans, info, plan, algo_hash);
+    int size = plans->comm->size;
+    const struct tw_algo *forced = plans->forced[info->coll];
+    const struct tw_algo *algo =
+        forced ? forced : tw_algo_choose(info->coll, size, call_bytes(info, size));
+    if (!algo)
+        return tw_fail(TWILL_ERR_UNSUPPORTED, "%s: no algorithm serves it with %d ranks",
+                       tw_coll_name(info->coll), size);
+    struct tw_plans_entry *entry = NULL;
+    enum twill_status status = entry_get(plans, info, algo, &entry);
+    if (tw_failed(status) && !forced)
+        status = entry_get_other(plans, info, status, &entry);
+    if (tw_failed(status))
+        return status;
     *plan = entry->plan;
     *algo_hash = entry->hash;
     return TWILL_OK;

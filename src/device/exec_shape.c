@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Knows: how many elements fit into slots and scratch, how a call is cut to fit.
  * Never knows: addresses, this rank. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -82,8 +83,9 @@ void tw_exec_limits_find(const struct tw_plan *plan, size_t type_bytes, size_t f
 enum twill_status tw_exec_cut(const struct tw_plan *plan, const struct tw_exec_limits *limits,
                               size_t cell_elems, struct tw_exec_shape *shape)
 {
+    assert(limits->key.type_bytes > 0); /* limits were found for a type */
     const size_t type_bytes = limits->key.type_bytes;
-    const size_t line_elems = TW_LINE_BYTES / type_bytes;
+    const size_t line_elems = type_bytes > 0 ? TW_LINE_BYTES / type_bytes : 1; /* never 0 */
     const bool pairs = tw_exec_has_pairs(plan);
     const bool small = cell_elems <= limits->whole && cell_elems * type_bytes <= SMALL_BYTES;
     const bool cut = plan->slices > 1 && limits->sliced > 0 && (pairs || !small);

@@ -75,24 +75,22 @@ static struct tw_exec_place cell_place(const struct flow *flow, const struct tw_
 
 static struct tw_exec_place place_of(const struct flow *flow, enum tw_exec_at at, uint32_t i)
 {
-    char *own = flow->exec->base[TW_BUF_SCRATCH];
+    const bool peers = at == TW_AT_PEER_SRC || at == TW_AT_PEER_DST;
+    const struct tw_plan_span *span =
+        at == TW_AT_SRC || at == TW_AT_PEER_SRC ? flow->src : flow->dst;
 
     switch (at) {
-    case TW_AT_SRC:
-        return cell_place(flow, flow->src, tw_span_cell(flow->src, i), own);
-    case TW_AT_DST:
-        return cell_place(flow, flow->dst, tw_span_cell(flow->dst, i), own);
-    case TW_AT_PEER_SRC:
-        return cell_place(flow, flow->src, tw_span_cell(flow->src, i), flow->peer_scratch);
-    case TW_AT_PEER_DST:
-        return cell_place(flow, flow->dst, tw_span_cell(flow->dst, i), flow->peer_scratch);
     case TW_AT_MESSAGE:
         return (struct tw_exec_place){(char *)(uintptr_t)flow->msg.data + flow->taken,
                                       flow->msg_wide};
     case TW_AT_SLOT:
         return (struct tw_exec_place){flow->slot + flow->filled, flow->slot_wide};
     default:
-        return (struct tw_exec_place){NULL, false};
+        if (at == TW_AT_NONE || span == NULL) {
+            return (struct tw_exec_place){NULL, false};
+        }
+        return cell_place(flow, span, tw_span_cell(span, i),
+                          peers ? flow->peer_scratch : flow->exec->base[TW_BUF_SCRATCH]);
     }
 }
 
@@ -125,7 +123,8 @@ static enum twill_status move_cell(struct flow *flow, uint32_t i, size_t n)
     const struct tw_exec_form *form = flow->form;
     const size_t msg_bytes = n * (flow->msg_wide ? math->wide_bytes : math->bytes);
     const bool swap = flow->step->flags & TW_STEP_ACC_RIGHT && form->other != TW_AT_NONE;
-    const bool stores = form->to == TW_AT_SLOT && flow->step->flags & TW_STEP_STORE;
+    const bool stores =
+        form->to == TW_AT_SLOT && flow->dst != NULL && flow->step->flags & TW_STEP_STORE;
     struct tw_exec_value value;
 
     if (tw_exec_takes(form) && msg_bytes > flow->msg.bytes - flow->taken) {
@@ -150,7 +149,9 @@ static enum twill_status move_cell(struct flow *flow, uint32_t i, size_t n)
 /* A message that is passed on without a span that says what it is. */
 static enum twill_status pass_on(struct flow *flow)
 {
-    memcpy(flow->slot, flow->msg.data, flow->msg.bytes);
+    if (flow->msg.bytes > 0) {
+        memcpy(flow->slot, flow->msg.data, flow->msg.bytes);
+    }
     flow->filled = flow->taken = flow->msg.bytes;
     return TWILL_OK;
 }
@@ -159,7 +160,7 @@ static enum twill_status move(struct flow *flow)
 {
     const struct tw_plan_span *span = flow->src != NULL ? flow->src : flow->dst;
     const struct tw_plan_span *other = flow->src != NULL ? flow->dst : NULL;
-    const uint32_t cells = tw_span_cells(span);
+    const uint32_t cells = span != NULL ? tw_span_cells(span) : 0;
 
     if (cells == 0 && flow->step->op == TW_OP_RECV_SEND) {
         return pass_on(flow);
@@ -168,7 +169,7 @@ static enum twill_status move(struct flow *flow)
         return tw_fail(TWILL_ERR_INVALID, "plan %s: a step has spans of %u and %u cells",
                        flow->exec->call.plan->name, cells, tw_span_cells(other));
     }
-    if (flow->exec->call.plan->wide_cells > 0) {
+    if (flow->exec->call.plan->wide_cells > 0 && span != NULL) {
         find_widths(flow, span);
     }
     for (uint32_t i = 0; i < cells; i++) {

@@ -158,7 +158,8 @@ struct tw_check_seen {
 
 struct tw_check_raise {
     uint64_t value;
-    uint32_t bound; /* puts of the pair that it makes visible; 0: none */
+    uint32_t lane;
+    uint32_t pair, bound; /* puts that it makes visible; bound 0: none */
     uint32_t *clock;
 };
 /* A signal word of one slice. One lane of a plan raises it; its raises that a wait may still be for
@@ -167,8 +168,7 @@ struct tw_check_word {
     int32_t rank;
     uint32_t sig;
     uint32_t raiser[2];            /* lane by program; TW_CHECK_NONE: none */
-    uint32_t pair[2];              /* of the raiser; TW_CHECK_NONE: none */
-    uint32_t waiter;               /* the one lane that waits; TW_CHECK_NONE: several */
+    uint32_t waiter;               /* index of the one lane that waits; TW_CHECK_NONE: several */
     bool waited;                   /* by a lane, in the plans */
     uint32_t prog;                 /* of the newest raise */
     uint32_t waits;                /* in ck->reads, those since another lane began to raise */
@@ -189,7 +189,7 @@ struct tw_check_prog {
     uint32_t first_leaf;
     uint32_t *in_keys;              /* [nranks * in_cells]: size class << 16 */
     uint32_t *goal;                 /* [in_cells]: deterministic reductions: the expression */
-    bool peer_scratch, peer_user;   /* peers touch scratch; IN or OUT */
+    bool peer_scratch, peer_user;   /* peers may touch scratch; do touch IN or OUT */
     size_t user_base, scratch_base; /* in values */
     uint32_t user_stride, scratch_stride;
     uint32_t nmixes;
@@ -268,11 +268,23 @@ struct tw_check {
     uint64_t *passed; /* [nlanes * nranks * 2]: regions as they were when last passed */
     uint32_t ncalls;
     struct tw_check_call calls[TW_CHECK_CALLS_MAX];
-    uint32_t *queue; /* lanes that may be able to go on */
-    uint32_t nqueue, ranks_left;
+    uint32_t *queue; /* [nlanes] ring of lanes that may be able to go on */
+    uint32_t queue_head, nqueue, ranks_left;
     uint64_t steps_run;
 };
 
+/* How much there is in plans. */
+struct tw_check_survey {
+    uint32_t steps, ends, sigs, puts; /* ends: of FIFOs; sigs: signals and waits */
+    uint64_t refs;
+};
+
+/** How a plan cuts IN and OUT (per, in_cells, out_cells, in_part, nlanes); adds to *all. */
+void tw_check_survey_prog(struct tw_check_prog *prog, struct tw_check_survey *all);
+/** Number the sizes of cells: key_base, in_keys. */
+bool tw_check_keys(struct tw_check *ck, struct tw_check_prog *prog);
+/** The size class of a cell, in the high half. */
+uint32_t tw_check_cell_key(const struct tw_check_prog *prog, int rank, uint8_t part, uint32_t cell);
 /** Turn plans into flat tables. Faults that need no execution are reported here. */
 bool tw_check_link(struct tw_check *ck, const struct tw_plan *plan, const struct tw_plan *next);
 /** Memory, slots and clocks for the linked plans (check_layout.c). ck->ncalls is set. */

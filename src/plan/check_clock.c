@@ -111,6 +111,27 @@ static void word_consume(struct tw_check_word *word, uint32_t seen)
     word->count = left;
 }
 
+static bool same_raiser(const struct tw_check *ck, uint32_t a, uint32_t b)
+{
+    return ck->lanes[a].rank == ck->lanes[b].rank && ck->lanes[a].index == ck->lanes[b].index;
+}
+
+/* A raise for a later plan by another lane came before this wait, which might have seen it alone.
+ */
+static bool word_alone(struct tw_check *ck, const struct tw_check_lane *lane,
+                       const struct tw_check_word *word, uint32_t seen)
+{
+    for (uint32_t i = seen + 1; i < word->count; i++) {
+        const struct tw_check_lane *other = &ck->lanes[word->raises[i].lane];
+        if (!same_raiser(ck, word->raises[seen].lane, word->raises[i].lane))
+            return tw_check_fault(ck, lane,
+                                  "waits for signal %u, not ordered with rank %d lane %u, which "
+                                  "raises it in a later call",
+                                  word->sig, other->rank, other->index);
+    }
+    return true;
+}
+
 /* A wait learns what the first raise that satisfies it knew: a later one knows more. That raise
  * must be of the wait's own loop: a later loop may not come. */
 static bool word_wait(struct tw_check *ck, struct tw_check_lane *lane, const struct tw_check_op *op)
@@ -127,9 +148,10 @@ static bool word_wait(struct tw_check *ck, struct tw_check_lane *lane, const str
     if (raise->value > last)
         return tw_check_fault(ck, lane, "waits for signal %u to reach %u, which no one raises",
                               word->sig, op->sig_value);
+    if (!word_alone(ck, lane, word, first))
+        return false;
     join(ck, lane->clock, raise->clock);
-    uint32_t pair = word->pair[word->prog];
-    if (raise->bound && pair != TW_CHECK_NONE && !seen_add(ck, pair, lane, raise->bound))
+    if (raise->bound && !seen_add(ck, raise->pair, lane, raise->bound))
         return false;
     if (word->waiter != TW_CHECK_NONE)
         word_consume(word, first);
@@ -158,8 +180,7 @@ static struct tw_check_raise *raise_add(struct tw_check *ck, struct tw_check_wor
 static bool word_handover(struct tw_check *ck, struct tw_check_lane *lane,
                           struct tw_check_word *word)
 {
-    const struct tw_check_lane *last = &ck->lanes[word->raiser[word->prog]];
-    if (last->rank == lane->rank && last->index == lane->index)
+    if (same_raiser(ck, word->raiser[word->prog], (uint32_t)(lane - ck->lanes)))
         return true;
     uint32_t wait = tw_check_read_open(ck, word->waits, lane->clock);
     if (wait == TW_CHECK_NONE)
@@ -175,11 +196,8 @@ static bool word_raise(struct tw_check *ck, struct tw_check_lane *lane,
 {
     struct tw_check_word *word = &ck->words[op->word * ck->slices + lane->slice];
     uint64_t value = tw_check_sig_value(ck, lane, op);
-    if (word->value && word->prog != lane->prog) {
-        if (!word_handover(ck, lane, word))
-            return false;
-        word->count = 0; /* all that waited for them has gone by */
-    }
+    if (word->value && word->prog != lane->prog && !word_handover(ck, lane, word))
+        return false;
     word->prog = lane->prog;
     if (value <= word->value)
         return true;
@@ -189,6 +207,8 @@ static bool word_raise(struct tw_check *ck, struct tw_check_lane *lane,
         return tw_check_nomem(ck);
     word->count++;
     raise->value = value;
+    raise->lane = (uint32_t)(lane - ck->lanes);
+    raise->pair = op->pair;
     raise->bound = op->pair == TW_CHECK_NONE ? 0 : ck->pairs[op->pair].last;
     assign(ck, raise->clock, lane->clock);
     if (ck->ranks[word->rank].words_waiting)

@@ -6,11 +6,6 @@
 #include "plan/check.h"
 #include "plan/validate.h"
 
-struct survey {
-    uint32_t steps, ends, sigs, puts; /* ends: of FIFOs; sigs: signals and waits */
-    uint64_t refs;
-};
-
 /* Numbers for FIFOs, signal words and (lane, peer) pairs, by first use. */
 struct names {
     uint64_t *keys; /* 0: free */
@@ -25,7 +20,7 @@ static uint64_t name_key(enum name_kind kind, uint64_t a, uint64_t b, uint64_t c
     return (uint64_t)kind << 60 | a << 40 | b << 8 | c;
 }
 
-static bool names_init(struct tw_check *ck, struct names *names, const struct survey *all)
+static bool names_init(struct tw_check *ck, struct names *names, const struct tw_check_survey *all)
 {
     uint64_t room = 64;
     while (room < 2 * ((uint64_t)all->ends + 2ull * all->sigs + all->puts))
@@ -58,131 +53,6 @@ struct linker {
     uint32_t step_index;
 };
 
-/* ---- what the partitions say ------------------------------------------------------------------
- */
-
-static uint32_t part_classes(const struct tw_plan *plan, const struct tw_plan_part *part,
-                             uint64_t *count)
-{
-    uint64_t groups = (uint64_t)plan->nranks * (uint64_t)plan->nranks;
-    if (part->kind == TW_PART_EQUAL)
-        groups = 1;
-    if (part->kind == TW_PART_PER_RANK)
-        groups = part->groups;
-    *count = groups * part->per;
-    return part->kind == TW_PART_PAIR_RECV ? TW_PART_PAIR_SEND : part->kind;
-}
-
-/* Number the sizes that cells can have: partitions of one kind and `per` share theirs. p2p plans
- * have no counts that all ranks know: one size for all. */
-static bool prog_keys(struct tw_check *ck, struct tw_check_prog *prog)
-{
-    const struct tw_plan *plan = prog->plan;
-    uint64_t next = 0;
-    for (uint32_t p = 0; p < plan->nparts; p++) {
-        uint64_t count, most = 0;
-        uint32_t kind = part_classes(plan, &plan->parts[p], &count);
-        uint32_t same = p;
-        for (uint32_t q = plan->nparts; q-- > 0;) {
-            uint64_t other;
-            if (part_classes(plan, &plan->parts[q], &other) != kind ||
-                plan->parts[q].per != plan->parts[p].per)
-                continue;
-            same = q;
-            most = other > most ? other : most;
-        }
-        prog->key_base[p] = (uint32_t)next;
-        if (same < p)
-            prog->key_base[p] = prog->key_base[same];
-        else
-            next += most;
-        if (next > 0xffff)
-            return tw_check_fault_plan(ck, plan, "has cells of more than %d sizes", 0xffff);
-    }
-    return true;
-}
-
-static uint32_t cell_key(const struct tw_check_prog *prog, int rank, uint8_t part, uint32_t cell)
-{
-    if (prog->plan->coll == TW_COLL_P2P)
-        return 0;
-    struct tw_cell_fit fit = tw_cell_fit(prog->plan, rank, part, cell);
-    return (prog->key_base[part] + (uint32_t)fit.id) << 16;
-}
-
-static void see_span(struct tw_check_prog *prog, const struct tw_plan_span *span)
-{
-    if (span->block == 0 || span->buf > TW_BUF_OUT)
-        return;
-    const struct tw_plan_part *part = &prog->plan->parts[span->part];
-    prog->per = part->per;
-    if (span->buf == TW_BUF_IN)
-        prog->in_part = span->part;
-    if (prog->plan->coll != TW_COLL_P2P)
-        return;
-    uint32_t *cells = span->buf == TW_BUF_IN ? &prog->in_cells : &prog->out_cells;
-    uint32_t has = part->groups * part->per;
-    *cells = has > *cells ? has : *cells;
-}
-
-static void step_survey(struct tw_check_prog *prog, const struct tw_plan_step *step,
-                        struct survey *all)
-{
-    uint32_t traits = tw_op_rules[step->op].traits;
-    all->steps++;
-    all->sigs += (traits & TW_TRAIT_SIG) != 0;
-    all->puts += (traits & TW_TRAIT_DST_PEER) != 0;
-    all->ends += ((traits & TW_TRAIT_RECEIVES) != 0) + ((traits & TW_TRAIT_SENDS) != 0);
-    if ((traits & (TW_TRAIT_SRC | TW_TRAIT_SRC_MAYBE)) && step->src.block) {
-        see_span(prog, &step->src);
-        all->refs += tw_span_cells(&step->src);
-    }
-    if (tw_step_stores(step) || (step->op == TW_OP_RECV_SEND && step->dst.block)) {
-        see_span(prog, &step->dst);
-        all->refs += tw_span_cells(&step->dst);
-    }
-}
-
-/* How IN and OUT are cut, and how much there is. */
-static void prog_survey(struct tw_check_prog *prog, struct survey *all)
-{
-    const struct tw_plan *plan = prog->plan;
-    prog->per = 1;
-    prog->in_part = TW_CHECK_NONE;
-    for (int r = 0; r < plan->nranks; r++) {
-        prog->nlanes += plan->ranks[r].nlanes;
-        for (uint32_t l = 0; l < plan->ranks[r].nlanes; l++) {
-            const struct tw_plan_lane *lane = &plan->ranks[r].lanes[l];
-            for (uint32_t i = 0; i < lane->nsteps; i++)
-                step_survey(prog, &lane->steps[i], all);
-        }
-    }
-}
-
-static void prog_cells(struct tw_check_prog *prog)
-{
-    bool any;
-    uint32_t in = tw_buf_groups(prog->plan, prog->plan->root, TW_BUF_IN, &any);
-    uint32_t out = tw_buf_groups(prog->plan, prog->plan->root, TW_BUF_OUT, &any);
-    if (any)
-        return;
-    prog->in_cells = in * prog->per;
-    prog->out_cells = out * prog->per;
-}
-
-/* Sizes of the cells of every rank's IN. */
-static bool prog_in_keys(struct tw_check *ck, struct tw_check_prog *prog)
-{
-    size_t cells = (size_t)ck->nranks * prog->in_cells;
-    prog->in_keys = tw_check_alloc(&ck->arena, cells, sizeof(*prog->in_keys));
-    if (!prog->in_keys)
-        return tw_check_nomem(ck);
-    for (size_t i = 0; i < cells && prog->in_part != TW_CHECK_NONE; i++)
-        prog->in_keys[i] = cell_key(prog, (int)(i / prog->in_cells), (uint8_t)prog->in_part,
-                                    (uint32_t)(i % prog->in_cells));
-    return true;
-}
-
 /* ---- steps ------------------------------------------------------------------------------------
  */
 
@@ -193,7 +63,7 @@ static uint32_t refs_add(struct linker *ln, int rank, const struct tw_plan_span 
     for (uint32_t i = 0; i < cells; i++) {
         uint32_t cell = tw_span_cell(span, i);
         ck->refs[ck->nrefs++] =
-            (struct tw_check_ref){cell, cell_key(ln->prog, rank, span->part, cell)};
+            (struct tw_check_ref){cell, tw_check_cell_key(ln->prog, rank, span->part, cell)};
     }
     return first;
 }
@@ -239,7 +109,7 @@ static void op_widths(struct linker *ln, uint32_t rule)
     uint8_t src = step->src.block ? width_of(&step->src) : TW_WIDTH_ANY;
     uint8_t dst = step->dst.block ? width_of(&step->dst) : TW_WIDTH_ANY;
     op->in_width = rule & TW_TRAIT_REDUCES ? src : dst;
-    op->out_width = rule & (TW_TRAIT_SRC | TW_TRAIT_SRC_MAYBE) ? src : TW_WIDTH_ANY;
+    op->out_width = (rule & (TW_TRAIT_SRC | TW_TRAIT_SRC_MAYBE)) ? src : TW_WIDTH_ANY;
     if (step->flags & TW_STEP_ROUND)
         op->out_width = TW_WIDTH_NARROW;
     if (!det || !(rule & (TW_TRAIT_SRC | TW_TRAIT_SRC_MAYBE)))
@@ -295,7 +165,6 @@ static void op_spans(struct linker *ln, uint32_t rule)
     bool peer = rule & (TW_TRAIT_SRC_PEER | TW_TRAIT_DST_PEER);
     bool user = (rule & TW_TRAIT_SRC_PEER ? op->src_buf : op->dst_buf) <= TW_BUF_OUT;
     prog->peer_user = prog->peer_user || (peer && user);
-    prog->peer_scratch = prog->peer_scratch || (peer && !user);
 }
 
 static uint32_t fifo_find(struct linker *ln, int from, int to, uint32_t id)
@@ -320,7 +189,6 @@ static uint32_t word_find(struct linker *ln, int rank, uint32_t sig)
                 (struct tw_check_word){.rank = rank,
                                        .sig = sig,
                                        .raiser = {TW_CHECK_NONE, TW_CHECK_NONE},
-                                       .pair = {TW_CHECK_NONE, TW_CHECK_NONE},
                                        .waiter = TW_CHECK_NONE};
     }
     return word;
@@ -400,10 +268,10 @@ static bool word_link(struct linker *ln)
     for (struct tw_check_word *word = first; word < first + ck->slices; word++) {
         if (op->op == TW_OP_SIGNAL) {
             word->raiser[prog] = self;
-            word->pair[prog] = op->pair;
             continue;
         }
-        word->waiter = word->waited && word->waiter != self ? TW_CHECK_NONE : self;
+        bool other = word->waited && word->waiter != ln->lane->index;
+        word->waiter = other ? TW_CHECK_NONE : ln->lane->index;
         word->waited = true;
     }
     return true;
@@ -468,7 +336,7 @@ static bool prog_link(struct linker *ln)
     return prog_each(ln, false) && prog_each(ln, true);
 }
 
-static bool tables_alloc(struct tw_check *ck, const struct survey *all)
+static bool tables_alloc(struct tw_check *ck, const struct tw_check_survey *all)
 {
     struct tw_check_arena *arena = &ck->arena;
     ck->lanes = tw_check_alloc(arena, ck->nlanes, sizeof(*ck->lanes));
@@ -491,19 +359,19 @@ static bool tables_alloc(struct tw_check *ck, const struct survey *all)
 bool tw_check_link(struct tw_check *ck, const struct tw_plan *plan, const struct tw_plan *next)
 {
     struct linker ln = {.ck = ck};
-    struct survey all = {0};
+    struct tw_check_survey all = {0};
     ck->nranks = plan->nranks;
     ck->nprogs = next ? 2 : 1;
     for (uint32_t p = 0; p < ck->nprogs; p++) {
         struct tw_check_prog *prog = &ck->progs[p];
         prog->plan = p == 0 ? plan : next;
         prog->first_lane = ck->nlanes;
-        prog_survey(prog, &all);
-        prog_cells(prog);
+        prog->peer_scratch = prog->plan->caps & TW_CAP_PUT_SCRATCH;
+        tw_check_survey_prog(prog, &all);
         ck->nlanes += prog->nlanes;
         ck->slices = prog->plan->slices > ck->slices ? prog->plan->slices : ck->slices;
         ck->clocks = ck->clocks || prog->plan->coll == TW_COLL_BARRIER;
-        if (!prog_keys(ck, prog) || !prog_in_keys(ck, prog) || !tw_check_goal_init(ck, prog))
+        if (!tw_check_keys(ck, prog) || !tw_check_goal_init(ck, prog))
             return false;
     }
     ck->dims = (uint32_t)ck->nranks + ck->nlanes;

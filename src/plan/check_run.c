@@ -10,7 +10,7 @@ void tw_check_wake(struct tw_check *ck, uint32_t lane)
     if (ck->lanes[lane].queued)
         return;
     ck->lanes[lane].queued = true;
-    ck->queue[ck->nqueue++] = lane;
+    ck->queue[(ck->queue_head + ck->nqueue++) % ck->nlanes] = lane;
 }
 
 /* ---- waiting ----------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ static void run_reset(struct tw_check *ck)
         ck->ranks[r].call = 0;
         ck->ranks[r].deps_waiting = ck->ranks[r].words_waiting = 0;
     }
-    ck->nqueue = 0;
+    ck->queue_head = ck->nqueue = 0;
     ck->ranks_left = (uint32_t)ck->nranks;
     if (ck->clocks)
         tw_check_clock_reset(ck);
@@ -291,7 +291,9 @@ bool tw_check_run(struct tw_check *ck)
         if (!rank_next(ck, rank))
             return false;
     while (ck->nqueue) {
-        struct tw_check_lane *lane = &ck->lanes[ck->queue[--ck->nqueue]];
+        struct tw_check_lane *lane = &ck->lanes[ck->queue[ck->queue_head]];
+        ck->queue_head = (ck->queue_head + 1) % ck->nlanes;
+        ck->nqueue--;
         lane->queued = false;
         if (!lane_run(ck, lane))
             return false;

@@ -144,7 +144,7 @@ static bool cell_move(const struct move *m, uint32_t i)
 static bool move(struct move *m)
 {
     const struct tw_check_op *op = m->op;
-    uint32_t cells = op->ncells == TW_CHECK_NONE ? m->in->ncells : op->ncells;
+    uint32_t cells = op->ncells == TW_CHECK_NONE && m->in ? m->in->ncells : op->ncells;
     if (m->in && (m->in->unit != m->lane->unit || m->in->ncells != cells ||
                   (op->in_width != TW_WIDTH_ANY && m->in->wide != (op->in_width == TW_WIDTH_WIDE))))
         return fault_message(m, 0);

@@ -7,5 +7,5 @@ libtwill_core_la_SOURCES += \
 	src/plan/text_reader.c src/plan/text_reader.h \
 	src/plan/validate.c src/plan/validate_step.c src/plan/validate.h \
 	src/plan/check.c src/plan/check.h src/plan/check_mem.c src/plan/check_expr.c \
-	src/plan/check_link.c src/plan/check_layout.c src/plan/check_run.c src/plan/check_step.c \
+	src/plan/check_cut.c src/plan/check_link.c src/plan/check_layout.c src/plan/check_run.c src/plan/check_step.c \
 	src/plan/check_clock.c src/plan/check_access.c src/plan/check_goal.c src/plan/check_fault.c

@@ -56,7 +56,7 @@ struct tw_plan *tw_plan_create(const char *name, enum tw_coll coll, int nranks, 
         tw_fail(TWILL_ERR_NOMEM, "plan %s: no memory for %d ranks", name, nranks);
         return NULL;
     }
-    strcpy(plan->name, name);
+    memcpy(plan->name, name, strlen(name) + 1);
     plan->coll = (uint8_t)coll;
     plan->nranks = nranks;
     plan->root = root;

@@ -176,8 +176,8 @@ struct tw_plan {
     uint32_t widest; /* most cells a message has on any rank; a FIFO slot is shared by so many */
     uint32_t nsigs, sig_max;
     uint32_t caps;   /* tw_plan_cap */
-    uint32_t parity; /* copies of scratch that peers write or read, equal parts of it used in turn
-                      * by those calls that use peers' scratch; at least 1 */
+    uint32_t parity; /* copies of scratch, equal parts of it, used in turn by the calls of plans
+                      * with TW_CAP_PUT_SCRATCH; at least 1 */
     uint32_t nparts;
     struct tw_plan_part parts[TW_PLAN_PARTS_MAX];
     uint32_t scratch_cells,

@@ -9,17 +9,18 @@
 
 #include "base/status.h"
 
-#define FACT(name, field)                                                                          \
-    {                                                                                              \
-        name, offsetof(struct tw_plan, field)                                                      \
-    }
 const struct tw_text_fact tw_text_facts[] = {
-    FACT("depth", depth),     FACT("slices", slices), FACT("fifos", nfifos),
-    FACT("widest", widest),   FACT("signals", nsigs), FACT("sig_max", sig_max),
-    FACT("caps", caps),       FACT("parity", parity), FACT("scratch", scratch_cells),
-    FACT("wide", wide_cells),
+    {"depth", offsetof(struct tw_plan, depth)},
+    {"slices", offsetof(struct tw_plan, slices)},
+    {"fifos", offsetof(struct tw_plan, nfifos)},
+    {"widest", offsetof(struct tw_plan, widest)},
+    {"signals", offsetof(struct tw_plan, nsigs)},
+    {"sig_max", offsetof(struct tw_plan, sig_max)},
+    {"caps", offsetof(struct tw_plan, caps)},
+    {"parity", offsetof(struct tw_plan, parity)},
+    {"scratch", offsetof(struct tw_plan, scratch_cells)},
+    {"wide", offsetof(struct tw_plan, wide_cells)},
 };
-#undef FACT
 const size_t tw_text_nfacts = sizeof(tw_text_facts) / sizeof(tw_text_facts[0]);
 
 const struct tw_text_flag tw_text_flags[] = {
@@ -41,7 +42,7 @@ const char *tw_text_part_kind(unsigned kind)
 const char *tw_text_op(unsigned op)
 {
     static const char *const names[TW_OP_COUNT] = {
-#define OP_NAME(name, text) [TW_OP_##name] = text,
+#define OP_NAME(name, text) [TW_OP_##name] = (text),
         TW_PLAN_OP_LIST(OP_NAME)
 #undef OP_NAME
     };

@@ -228,7 +228,7 @@ static bool read_lane(struct tw_reader *in, struct tw_build *build, int rank)
 static bool read_ranks(struct tw_reader *in, struct tw_build *build)
 {
     uint32_t next = 0;
-    while (in->kind != TW_TOKEN_END) {
+    while (build->plan && in->kind != TW_TOKEN_END) { /* there is one after the first line */
         uint32_t rank, nranks = (uint32_t)build->plan->nranks;
         if (!tw_reader_expect(in, "rank"))
             return false;

@@ -58,6 +58,14 @@ void tw_reader_advance(struct tw_reader *in, bool name)
     }
 }
 
+/* A byte as an error shows it. */
+static char shown(char c)
+{
+    if (c >= ' ' && c <= '~')
+        return c;
+    return '?';
+}
+
 bool tw_reader_expected(struct tw_reader *in, const char *format, ...)
 {
     if (tw_failed(in->status))
@@ -69,7 +77,7 @@ bool tw_reader_expected(struct tw_reader *in, const char *format, ...)
     va_end(args);
     size_t length = in->length < 24 ? in->length : 24;
     for (size_t i = 0; i < length; i++)
-        found[i] = in->word[i] >= ' ' && in->word[i] <= '~' ? in->word[i] : '?';
+        found[i] = shown(in->word[i]);
     found[length] = '\0';
     if (tw_reader_line_ends(in))
         in->status =

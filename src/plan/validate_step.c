@@ -276,7 +276,7 @@ static enum twill_status fifo_validate(const struct place *p, const char *name, 
     if (fifo >= p->plan->nfifos)
         return PLACE_FAIL(p, "%s: %u is not below %u", name, fifo, p->plan->nfifos);
     if (p->plan->depth == 0)
-        return PLACE_FAIL(p, "uses a fifo, but the plan's depth is 0");
+        return PLACE_FAIL(p, "%s: used, but the plan's depth is 0", name);
     return TWILL_OK;
 }
 

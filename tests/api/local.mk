@@ -7,10 +7,8 @@ tests_api_test_api_SOURCES = \
 	tests/api/test_coll.cc tests/api/test_group.cc \
 	tests/api/test_stream.cc tests/api/test_errors.cc \
 	tests/api/test_life.cc tests/api/test_faults.cc \
-	tests/api/test_mem.cc tests/api/test_choice.cc
+	tests/api/test_mem.cc tests/api/test_choice.cc tests/api/test_algo.cc
 tests_api_test_api_CPPFLAGS = $(AM_CPPFLAGS) $(GTEST_CFLAGS)
-tests_api_test_api_CFLAGS = $(AM_CFLAGS) -Wpedantic
-tests_api_test_api_CXXFLAGS = $(AM_CXXFLAGS) -Wpedantic
 tests_api_test_api_LDADD = libtwill_core.la $(GTEST_LIBS) -lgtest_main -lgtest -lpthread
 if !SANITIZER
 tests_api_test_api_SOURCES += tests/api/test_limits.cc

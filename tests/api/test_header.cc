@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Knows: that the public header stands alone in C++ too, and its frozen values. */
+#pragma GCC diagnostic error "-Wpedantic"
 #include "twill.h"
 
 #include <gtest/gtest.h>

@@ -22,7 +22,7 @@ double budget_s()
 {
     const char *value = getenv("TW_TEST_BUDGET");
     const double budget = value ? atof(value) : 0;
-    return budget > 0 ? budget : 10;
+    return budget > 0 ? budget : 4;
 }
 
 Shared *shared()

@@ -419,6 +419,31 @@ TEST(ChanAlone, DisagreementIsFoundAtImport)
     }
 }
 
+/* Areas that a peer may still write serve nobody else before it has let go. */
+TEST(ChanAlone, AreasStayWhileAPeerMayWrite)
+{
+    Process process(false);
+    tw_chan_peer peers[2] = {process.as_peer, process.as_peer};
+    tw_chan_config config = config_of(peers, 0, 2);
+    config.scratch_bytes = 65536;
+    tw_chan *chans[2] = {};
+    for (int rank = 0; rank < 2; rank++) {
+        config.rank = rank;
+        ASSERT_EQ(TWILL_OK, tw_chan_create(&process.nets, &config, &chans[rank]));
+    }
+    uint64_t both = used_of(process.nets.self);
+    for (int rank = 0; rank < 2; rank++) {
+        tw_chan_blob blob;
+        ASSERT_EQ(TWILL_OK, tw_chan_export(chans[rank], 1 - rank, &blob));
+        ASSERT_EQ(TWILL_OK, tw_chan_import(chans[1 - rank], rank, &blob));
+    }
+    tw_chan_destroy(chans[0]);
+    EXPECT_EQ(both, used_of(process.nets.self));
+    memset(tw_chan_peer_scratch(chans[1], 0), 1, 65536);
+    tw_chan_destroy(chans[1]);
+    EXPECT_EQ(0u, used_of(process.nets.self));
+}
+
 TEST(ChanAlone, PeersThatNeverComeCostATimeout)
 {
     Process process(true);
@@ -438,16 +463,16 @@ TEST(ChanAlone, FifoBytesFollowFreeStaging)
     const tw_nets &nets = process.nets;
     EXPECT_EQ(262144u, tw_chan_fifo_bytes(&nets, 2, 1));
     EXPECT_EQ(262144u, tw_chan_fifo_bytes(&nets, 1, 1));
-    EXPECT_EQ(262144u, tw_chan_fifo_bytes(&nets, 16, 1)); /* 15 of them, under 4 MiB */
-    EXPECT_EQ(131072u, tw_chan_fifo_bytes(&nets, 17, 1)); /* 16 and their counters: over */
-    EXPECT_EQ(65536u, tw_chan_fifo_bytes(&nets, 8, 8));   /* 56 of them */
-    EXPECT_EQ(32768u, tw_chan_fifo_bytes(&nets, 9, 8));
-    EXPECT_EQ(1024u, tw_chan_fifo_bytes(&nets, 1000, 8)); /* not within an eighth, but within all */
+    EXPECT_EQ(262144u, tw_chan_fifo_bytes(&nets, 8, 1)); /* 7 of them, under 2 MiB */
+    EXPECT_EQ(131072u, tw_chan_fifo_bytes(&nets, 9, 1)); /* 8 and their counters: over */
+    EXPECT_EQ(32768u, tw_chan_fifo_bytes(&nets, 8, 8));  /* 56 of them */
+    EXPECT_EQ(16384u, tw_chan_fifo_bytes(&nets, 9, 8));
+    EXPECT_EQ(1024u, tw_chan_fifo_bytes(&nets, 1000, 8)); /* not within the share, but within all */
     EXPECT_EQ(0u, tw_chan_fifo_bytes(&nets, 100000, 8));
     void *most = nullptr;
     const tw_rma_ops *rma = tw_transport_find("self")->rma;
     ASSERT_EQ(TWILL_OK, rma->stage(nets.self, 31 << 20, &most));
-    EXPECT_EQ(65536u, tw_chan_fifo_bytes(&nets, 2, 1)); /* an eighth of 1 MiB is 128 KiB */
+    EXPECT_EQ(32768u, tw_chan_fifo_bytes(&nets, 2, 1)); /* a sixteenth of 1 MiB is 64 KiB */
     rma->unstage(nets.self, most);
 }
 

@@ -151,7 +151,7 @@ inline void run_pair(const Way &way, const Body &body, const PairOptions &option
 class Pipe
 {
   public:
-    Pipe(Side &side, size_t bytes, int sender = 0) : side_(side), ops_(side.transport->fifo)
+    Pipe(Side &side, size_t bytes, int sender = 0) : ops_(side.transport->fifo)
     {
         tw_blob blob = {};
         if (side.index != sender) {
@@ -212,7 +212,6 @@ class Pipe
     tw_fifo *fifo = nullptr;
 
   private:
-    Side &side_;
     const tw_fifo_ops *ops_;
 };
 

@@ -265,6 +265,23 @@ TEST(Ep, AClosedNetIsNotALostPeerAndMayComeAgain)
     EXPECT_EQ(0, lost_calls);
 }
 
+/* The old connection's end may not have been noticed yet when the peer is back. */
+TEST(Ep, ComingBackAtOnceGetsAFreshEndpoint)
+{
+    Net a(low_id());
+    tw_proc_id id = high_id();
+    for (int i = 0; i < 40; i++) {
+        Net b(id);
+        Door door(b, kKey), back(a, kKey);
+        tw_ep *ep = nullptr, *other = nullptr;
+        ASSERT_EQ(TWILL_OK, get(a, b, door.address, kKey, &ep)) << i;
+        ASSERT_EQ(TWILL_OK, get(b, a, back.address, kKey, &other)) << i;
+        EXPECT_EQ(TWILL_OK, shm()->net->ep_status(ep)) << i;
+        shm()->net->ep_put(ep);
+        shm()->net->ep_put(other);
+    }
+}
+
 TEST(Ep, NetsOpenAndCloseWithoutALeak)
 {
     int before = open_descriptors();

@@ -106,6 +106,7 @@ class Hostile : public testing::Test
     {
         char byte[4096];
         timeval most = {10, 0};
+        fcntl(fd, F_SETFL, 0); /* blocking */
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
         ssize_t got;
         while ((got = recv(fd, byte, sizeof(byte), 0)) > 0) {
@@ -394,6 +395,55 @@ TEST_F(Hostile, AListenerThatAnswersTrash)
     done = true;
     server.join();
     close(fake);
+}
+
+/* What listens there holds the key and speaks the protocol, but is not the process asked for. */
+TEST_F(Hostile, AListenerThatIsAnotherProcess)
+{
+    char name[TW_SOCK_NAME_BYTES];
+    int fake;
+    ASSERT_EQ(TWILL_OK, tw_sock_listen(&fake, nullptr, name));
+    tw_shm segment;
+    ASSERT_EQ(TWILL_OK, tw_shm_create(&segment, "test", 65536));
+    tw_proc_id peer = edge_id(255);
+    tw_blob where = {};
+    where.bytes = (uint32_t)strlen(name);
+    memcpy(where.data, name, where.bytes);
+    std::atomic<bool> done{false};
+    std::atomic<int> replies{0};
+    std::thread server([&] {
+        while (!done) {
+            tw_sock_wait wait = wait_for(TW_NS_S / 10);
+            tw_shm_wire_hello asked, reply;
+            uint32_t bytes;
+            int fd, theirs;
+            if (tw_sock_accept(&fd, fake, &wait) != TWILL_OK) {
+                continue;
+            }
+            wait = wait_for(10 * TW_NS_S);
+            if (tw_sock_prove(fd, kKey, 1, TW_SHM_PROOF_CONTEXT, &wait) == TWILL_OK &&
+                tw_sock_recv_msg(fd, &asked, sizeof(asked), &bytes, &wait) == TWILL_OK &&
+                tw_sock_recv_fd(fd, &theirs, &wait) == TWILL_OK) {
+                close(theirs);
+                reply = hello(); /* from somebody else */
+                reply.to = asked.from;
+                send_hello(fd, reply, segment.fd);
+                replies++;
+                expect_dropped(fd);
+            } else {
+                close(fd);
+            }
+        }
+    });
+    tw_sock_wait wait = wait_for(20 * TW_NS_S);
+    tw_ep *ep = nullptr;
+    EXPECT_EQ(TWILL_ERR_PEER, shm()->net->ep_get(net, &peer, &where, kKey, &wait, &ep));
+    EXPECT_EQ(nullptr, ep);
+    EXPECT_GT(replies, 0);
+    done = true;
+    server.join();
+    close(fake);
+    tw_shm_close(&segment);
 }
 
 } // namespace

@@ -154,7 +154,7 @@ Driver random_order(std::mt19937_64 &rng)
 TEST(Exec, EveryAlgorithm)
 {
     std::mt19937_64 rng(20261129);
-    for (unsigned i = 0; i < rounds(36) && !::testing::Test::HasFailure(); i++) {
+    for (unsigned i = 0; i < rounds(36, 2) && !::testing::Test::HasFailure(); i++) {
         sweep(draw_world(rng, 1 + i % 9), rng, random_order(rng));
     }
 }
@@ -162,7 +162,7 @@ TEST(Exec, EveryAlgorithm)
 TEST(Exec, ManyRanks)
 {
     std::mt19937_64 rng(64);
-    for (const int size : {13, rounds(1) > 1 ? 64 : 16}) {
+    for (const int size : {rounds(36, 2) < 10 ? 10 : 31, rounds(1) > 1 ? 64 : 13}) {
         WorldConfig config = {size};
         config.fifo_bytes = 4 << 10;
         config.scratch_bytes = 512 << 10;
@@ -173,7 +173,7 @@ TEST(Exec, ManyRanks)
 TEST(Exec, RanksAsThreads)
 {
     std::mt19937_64 rng(3);
-    for (unsigned i = 0; i < rounds(8) && !::testing::Test::HasFailure(); i++) {
+    for (unsigned i = 0; i < rounds(8, 4) && !::testing::Test::HasFailure(); i++) {
         sweep(draw_world(rng, 2 + i % 4), rng, drive_threads);
     }
 }

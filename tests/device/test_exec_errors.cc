@@ -261,7 +261,7 @@ TEST(ExecShape, SmallCallsAreWhole)
 TEST(ExecShape, FitsAndCovers)
 {
     std::mt19937_64 rng(11);
-    for (unsigned i = 0; i < rounds(10000); i++) {
+    for (unsigned i = 0; i < rounds(10000, 500); i++) {
         const int size = 2 + rng() % 8;
         const char *const names[] = {"ring", "direct", "two_shot_put", "halving_doubling"};
         const PlanPtr plan =

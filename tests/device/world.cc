@@ -45,16 +45,18 @@ void expect_ok(twill_status status)
 
 } // namespace
 
-unsigned rounds(unsigned plain)
+unsigned rounds(unsigned plain, [[maybe_unused]] unsigned under_tsan)
 {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    const unsigned slower = 4;
+#if defined(__SANITIZE_THREAD__)
+    const unsigned times = under_tsan < plain ? under_tsan : plain;
+#elif defined(__SANITIZE_ADDRESS__)
+    const unsigned times = (plain + 3) / 4;
 #else
-    const unsigned slower = 1;
+    const unsigned times = plain;
 #endif
     const char *text = std::getenv("TW_TEST_BUDGET");
     const unsigned budget = text != nullptr ? std::strtoul(text, nullptr, 10) : 0;
-    return (plain + slower - 1) / slower * (budget > 0 ? budget : 1);
+    return times * (budget > 0 ? budget : 1);
 }
 
 World::World(const WorldConfig &given) : config(given), signal_bases(given.size, 0)

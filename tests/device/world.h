@@ -23,8 +23,9 @@ struct WorldConfig {
     tw_isa isa = TW_ISA_PORTABLE;
 };
 
-// How often a test repeats itself: plain times TW_TEST_BUDGET, fewer under a sanitizer.
-unsigned rounds(unsigned plain);
+// How often a test repeats itself: plain times TW_TEST_BUDGET, fewer under a sanitizer; TSan
+// learns nothing from tests of one thread, few rounds of which do.
+unsigned rounds(unsigned plain, unsigned under_tsan = 1);
 
 // Ranks of one communicator as it were: a chan and an executor each.
 class World

@@ -8,6 +8,8 @@ tests_plan_test_plan_SOURCES = \
 	tests/plan/test_text.cc \
 	tests/plan/plans.hh \
 	tests/plan/test_check_plans.cc \
+	tests/plan/test_check_faults.cc \
+	tests/plan/test_check_validate.cc \
 	tests/plan/hand.cc tests/plan/hand.hh \
 	tests/plan/naive.cc tests/plan/naive.hh
 tests_plan_test_plan_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(GTEST_CFLAGS)
@@ -19,3 +21,4 @@ tests_plan_test_mutate_SOURCES = \
 	tests/plan/naive.cc tests/plan/naive.hh
 tests_plan_test_mutate_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(GTEST_CFLAGS)
 tests_plan_test_mutate_LDADD = libtwill_core.la -lgtest_main $(GTEST_LIBS)
+EXTRA_DIST += tests/plan/chain.plan

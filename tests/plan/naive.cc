@@ -105,20 +105,6 @@ bool receives(uint8_t op)
            op == TW_OP_RECV_REDUCE_SEND;
 }
 
-bool uses_peer_scratch(const tw_plan *plan)
-{
-    for (int r = 0; r < plan->nranks; r++)
-        for (uint32_t l = 0; l < plan->ranks[r].nlanes; l++)
-            for (uint32_t i = 0; i < plan->ranks[r].lanes[l].nsteps; i++) {
-                const tw_plan_step &step = plan->ranks[r].lanes[l].steps[i];
-                uint8_t buf = step.op == TW_OP_PUT ? step.dst.buf : step.src.buf;
-                if ((step.op == TW_OP_PUT || step.op == TW_OP_GET || step.op == TW_OP_GET_REDUCE) &&
-                    (buf == TW_BUF_SCRATCH || buf == TW_BUF_WIDE))
-                    return true;
-            }
-    return false;
-}
-
 // Cells of IN and OUT are cut alike in the whole plan: the first span tells. Defaults to one cell.
 const tw_plan_part *user_part(const tw_plan *plan, tw_plan_buf buf)
 {
@@ -272,7 +258,7 @@ class Machine
         call.loops = 1 + (uint32_t)draw(3);
         call.elems = 1 + (uint32_t)draw(2);
         call.depth = plan->depth + (draw(2) ? 0 : (uint32_t)draw(3));
-        call.peer_scratch = uses_peer_scratch(plan);
+        call.peer_scratch = (plan->caps & TW_CAP_PUT_SCRATCH) != 0;
         call.algebra.ordered = plan->deterministic && adds(plan);
         const tw_plan_part *part = user_part(plan, TW_BUF_IN);
         part = part ? part : user_part(plan, TW_BUF_OUT);

@@ -70,11 +70,15 @@ TEST(PerfValues, KeepTheirKindsPromise)
             struct perf_values values = {type, kind, kind == PERF_SMALL ? 3 : 1, 7, 9};
             perf_values_bits(&values, 2, 0, bits.size(), bits.data());
             perf_values_store(&values, 2, 0, bits.size(), memory.data());
+            std::vector<uint64_t> scratch(bits.size());
+            std::vector<double> numbers(bits.size());
+            perf_values_numbers(&values, 2, 0, bits.size(), scratch.data(), numbers.data());
             std::set<double> seen;
             for (size_t i = 0; i < bits.size(); i++) {
                 ASSERT_EQ(perf_bits_load(type, memory.data(), i), bits[i]);
                 double value = perf_bits_decode(type, bits[i]);
                 ASSERT_TRUE(isfinite(value));
+                ASSERT_EQ(value, numbers[i]);
                 seen.insert(value);
             }
             if (kind == PERF_SMALL) {

@@ -175,7 +175,9 @@ TEST(Slots, OldWordsAreNoMessages)
             ASSERT_EQ(TWILL_OK, tw_slots_reserve(&both.out, 0, &data));
             auto *words = static_cast<uint64_t *>(data);
             for (size_t w = 0; w < both.out.slot_bytes / 8; w++) {
-                words[w] = both.out.base + both.out.sub[0].count + w % 5;
+                size_t line = w / 8; /* a new header lies at the start of some line */
+                uint64_t next = line % 2 == 0 ? both.out.sub[0].count : both.out.sub[1].count;
+                words[w] = both.out.base + next + line / 2 % 3;
             }
             tw_slots_commit(&both.out, 0, both.out.slot_bytes, 0);
             tw_msg msg = {};

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: how a user names algorithms and hands plans in, and that each computes the same.
+ * Never knows: how an algorithm works. */
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "data.h"
+#include "world.h"
+
+extern "C" {
+#include "algo/algo.h"
+}
+
+namespace
+{
+
+/* Runs a collective of every size class on comm and compares. */
+void all_reduce_is_right(twill_comm_t comm, int size)
+{
+    for (const size_t count : {(size_t)1, (size_t)13, (size_t)1000, (size_t)40001}) {
+        int rank = 0;
+        ASSERT_OK(twill_comm_rank(comm, &rank), comm);
+        data::Bytes x(4 * count), want(4 * count);
+        data::fill(x.data(), count, TWILL_FLOAT32, count, rank);
+        data::fill_reduced(want.data(), count, TWILL_FLOAT32, TWILL_SUM, count, size);
+        ASSERT_OK(
+            twill_all_reduce(x.data(), x.data(), count, TWILL_FLOAT32, TWILL_SUM, comm, nullptr),
+            comm);
+        ASSERT_EQ(x, want) << count;
+    }
+}
+
+void one_of_every_kind(twill_comm_t comm, int rank, int size)
+{
+    const size_t count = 5003;
+    const auto ranks = (size_t)size;
+    std::vector<int> in(count * ranks), out(count * ranks);
+    for (size_t i = 0; i < in.size(); i++)
+        in[i] = (int)i * (rank + 1);
+    const int sum = size * (size + 1) / 2, root = size - 1;
+    ASSERT_OK(
+        twill_reduce_scatter(in.data(), out.data(), count, TWILL_INT32, TWILL_SUM, comm, nullptr),
+        comm);
+    for (size_t i = 0; i < count; i++)
+        ASSERT_EQ(out[i], (int)(count * (size_t)rank + i) * sum);
+    ASSERT_OK(twill_all_gather(in.data(), out.data(), count, TWILL_INT32, comm, nullptr), comm);
+    for (size_t i = 0; i < out.size(); i++)
+        ASSERT_EQ(out[i], (int)(i % count) * (int)(i / count + 1));
+    ASSERT_OK(twill_all_to_all(in.data(), out.data(), count, TWILL_INT32, comm, nullptr), comm);
+    for (size_t i = 0; i < out.size(); i++)
+        ASSERT_EQ(out[i], (int)(count * (size_t)rank + i % count) * (int)(i / count + 1));
+    ASSERT_OK(
+        twill_reduce(in.data(), out.data(), count, TWILL_INT32, TWILL_SUM, root, comm, nullptr),
+        comm);
+    for (size_t i = 0; i < count && rank == root; i++)
+        ASSERT_EQ(out[i], (int)i * sum);
+    ASSERT_OK(twill_broadcast(in.data(), out.data(), count, TWILL_INT32, root, comm, nullptr),
+              comm);
+    for (size_t i = 0; i < count; i++)
+        ASSERT_EQ(out[i], (int)i * size);
+    ASSERT_OK(twill_barrier(comm, nullptr), comm);
+}
+
+void ranks_as_threads(int size, const world::Env &env,
+                      const std::function<void(twill_comm_t, int)> &body)
+{
+    world::run_alone(
+        [&] {
+            std::vector<twill_comm_t> comms((size_t)size);
+            ASSERT_OK(twill_comm_init_all(comms.data(), size, nullptr, nullptr), nullptr);
+            world::threads(size, [&](int rank) { body(comms[(size_t)rank], rank); });
+            for (twill_comm_t comm : comms)
+                EXPECT_OK(twill_comm_destroy(comm), nullptr);
+        },
+        env);
+}
+
+TEST(Algo, EachOneForcedAndCheckedGivesTheSame)
+{
+    for (size_t i = 0; const struct tw_algo *algo = tw_algo_at(i); i++) {
+        if (algo->caps)
+            continue;
+        for (const int size : {1, 2, 3, 5})
+            ranks_as_threads(size, {{"TWILL_ALGO", algo->name}, {"TWILL_CHECK_PLANS", "1"}},
+                             [&](twill_comm_t comm, int rank) {
+                                 all_reduce_is_right(comm, size);
+                                 one_of_every_kind(comm, rank, size);
+                             });
+        if (HasFailure())
+            FAIL() << algo->name;
+    }
+}
+
+TEST(Algo, MoreChannels)
+{
+    ranks_as_threads(4, {{"TWILL_CHANNELS", "3"}}, [&](twill_comm_t comm, int rank) {
+        all_reduce_is_right(comm, 4);
+        one_of_every_kind(comm, rank, 4);
+    });
+}
+
+/* What the links do not offer is refused before anything starts, on every rank. */
+TEST(Algo, WithoutItsCapabilitiesIsUnsupported)
+{
+    ranks_as_threads(2, {{"TWILL_ALGO", "all_reduce=direct_put"}}, [&](twill_comm_t comm, int) {
+        float x = 1;
+        EXPECT_EQ(twill_all_reduce(&x, &x, 1, TWILL_FLOAT32, TWILL_SUM, comm, nullptr),
+                  TWILL_ERR_UNSUPPORTED);
+        EXPECT_NE(world::text(comm).find("direct_put"), std::string::npos) << world::text(comm);
+        EXPECT_OK(twill_barrier(comm, nullptr), comm);
+    });
+}
+
+void init_says(const world::Env &env, const std::vector<std::string> &parts)
+{
+    world::run_alone(
+        [&] {
+            twill_comm_t comm = nullptr;
+            EXPECT_EQ(twill_comm_init_all(&comm, 1, nullptr, nullptr), TWILL_ERR_INVALID);
+            for (const std::string &part : parts)
+                EXPECT_NE(world::text(nullptr).find(part), std::string::npos)
+                    << world::text(nullptr);
+        },
+        env);
+}
+
+TEST(Algo, UnknownNamesListTheKnownOnes)
+{
+    init_says({{"TWILL_ALGO", "rnig"}}, {"rnig", "ring", "binomial", "pairwise"});
+    init_says({{"TWILL_ALGO", "all_reduce=ring,broadcast=rnig"}},
+              {"rnig", "broadcast", "ring", "binomial"});
+    init_says({{"TWILL_ALGO", "all_to_all=ring"}}, {"ring", "all_to_all", "pairwise"});
+    init_says({{"TWILL_ALGO", "allreduce=ring"}}, {"allreduce", "all_reduce", "barrier"});
+}
+
+/* ---- plans from files -------------------------------------------------------------------------
+ */
+
+class PlanFile : public ::testing::Test
+{
+  protected:
+    void SetUp() override
+    {
+        path_ = ::testing::TempDir() + "twill_plan." + std::to_string(getpid());
+        struct tw_algo_args args = {};
+        args.coll = TW_COLL_ALL_REDUCE;
+        args.nranks = 3;
+        args.only_rank = -1;
+        args.channels = 1;
+        struct tw_plan *plan = nullptr;
+        ASSERT_EQ(tw_algo_find("ring", TW_COLL_ALL_REDUCE)->generate(&args, &plan), TWILL_OK);
+        snprintf(plan->name, sizeof plan->name, "my_plan");
+        char *text = nullptr;
+        ASSERT_EQ(tw_plan_print(plan, &text), TWILL_OK);
+        text_ = text;
+        free(text);
+        tw_plan_destroy(plan);
+    }
+    void TearDown() override { remove(path_.c_str()); }
+    void write(const std::string &text) { std::ofstream(path_) << text; }
+
+    std::string path_, text_;
+};
+
+TEST_F(PlanFile, IsUsedForItsCollectiveAndRankCount)
+{
+    write(text_);
+    for (const int size : {3, 2})
+        ranks_as_threads(size, {{"TWILL_PLAN_FILE", path_}, {"TWILL_LOG", "debug"}},
+                         [&](twill_comm_t comm, int rank) {
+                             all_reduce_is_right(comm, size);
+                             one_of_every_kind(comm, rank, size);
+                         });
+}
+
+/* One name, but not one plan: the parameters are equal, and the calls do not match. */
+TEST_F(PlanFile, OfAnotherContentOnOneRankIsAMismatch)
+{
+    world::run_all(
+        3,
+        [&](const world::Rank &rank) {
+            const std::string mine = path_ + "." + std::to_string(rank.rank);
+            std::ofstream(mine) << text_ << (rank.rank == 1 ? "\n" : "");
+            const int fd = open(mine.c_str(), O_RDONLY);
+            ASSERT_EQ(dup2(fd, 200), 200);
+            remove(mine.c_str());
+            twill_comm_t comm = rank.init();
+            ASSERT_NE(comm, nullptr);
+            rank.meet(0); /* nobody is in init any more */
+            float x = 1;
+            EXPECT_EQ(twill_all_reduce(&x, &x, 1, TWILL_FLOAT32, TWILL_SUM, comm, nullptr),
+                      TWILL_ERR_MISMATCH);
+            EXPECT_NE(world::text(comm).find("rank 1"), std::string::npos) << world::text(comm);
+            EXPECT_NE(world::text(comm).find("another plan"), std::string::npos)
+                << world::text(comm);
+            EXPECT_OK(twill_comm_destroy(comm), nullptr);
+        },
+        {{"TWILL_PLAN_FILE", "/proc/self/fd/200"}});
+}
+
+TEST_F(PlanFile, ThatIsMissingOrBrokenOrWrongIsAnError)
+{
+    init_says({{"TWILL_PLAN_FILE", path_ + ".none"}}, {path_ + ".none"});
+    write("this is no plan");
+    init_says({{"TWILL_PLAN_FILE", path_}}, {path_});
+    write("");
+    init_says({{"TWILL_PLAN_FILE", path_}}, {path_});
+    /* the last step of a rank is missing */
+    const size_t line = text_.rfind("recv");
+    ASSERT_NE(line, std::string::npos);
+    const size_t start = text_.rfind('\n', line) + 1;
+    write(text_.substr(0, start) + text_.substr(text_.find('\n', line) + 1));
+    init_says({{"TWILL_PLAN_FILE", path_}}, {path_});
+}
+
+} // namespace
