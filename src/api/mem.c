@@ -91,7 +91,6 @@ static enum twill_status agree(twill_comm_t comm, const char *word, enum twill_s
 {
     struct vote vote = {.status = mine};
     memcpy(vote.word, word, sizeof vote.word);
-    named[0] = '\0';
     struct vote *votes = tw_alloc((size_t)comm->size * sizeof *votes);
     if (!votes)
         return TWILL_ERR_NOMEM;
@@ -123,7 +122,7 @@ static enum twill_status mappable(const void *ptr, size_t bytes)
 
 static enum twill_status register_all(twill_comm_t comm, struct twill_reg *reg)
 {
-    char named[NAMED_BYTES];
+    char named[NAMED_BYTES] = "";
     enum twill_status mine = mappable(reg->ptr, reg->bytes);
     enum twill_status status = agree(comm, REGISTER_WORD, mine, named);
     if (!tw_failed(status)) {
@@ -206,7 +205,7 @@ static enum twill_status deregister(twill_comm_t comm, struct twill_reg *reg)
         status = tw_api_ready(comm, "deregister");
         if (tw_failed(status))
             return status;
-        char named[NAMED_BYTES];
+        char named[NAMED_BYTES] = "";
         status = agree(comm, DEREGISTER_WORD, TWILL_OK, named);
         if (tw_failed(status) && !tw_failed(tw_api_failure(comm)))
             tw_last_error_keep(comm);
