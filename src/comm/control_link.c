@@ -156,23 +156,26 @@ static bool frame_finish(struct tw_link *link)
     return tw_link_up(link);
 }
 
+/* @return true: the head is whole and makes sense */
+static bool head_read(struct tw_link *link)
+{
+    while (link->head_got < sizeof(link->head)) {
+        ssize_t got = in_read(link, (uint8_t *)&link->head + link->head_got,
+                              sizeof(link->head) - link->head_got);
+        if (got <= 0)
+            return false;
+        link->head_got += (uint32_t)got;
+        if (link->head_got == sizeof(link->head))
+            return head_accept(link);
+    }
+    return true;
+}
+
 void tw_link_read(struct tw_link *link)
 {
-    while (tw_link_up(link)) {
-        ssize_t got = 0;
-        if (link->head_got < sizeof(link->head)) {
-            got = in_read(link, (uint8_t *)&link->head + link->head_got,
-                          sizeof(link->head) - link->head_got);
-            if (got <= 0)
-                return;
-            link->head_got += (uint32_t)got;
-            if (link->head_got < sizeof(link->head))
-                continue;
-            if (!head_accept(link))
-                return;
-        }
+    while (tw_link_up(link) && head_read(link)) {
         if (link->got < link->head.bytes) {
-            got = in_read(link, link->payload + link->got, link->head.bytes - link->got);
+            ssize_t got = in_read(link, link->payload + link->got, link->head.bytes - link->got);
             if (got <= 0)
                 return;
             link->got += (uint32_t)got;

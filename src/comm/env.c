@@ -88,39 +88,46 @@ static enum twill_status key_read(int fd, const char *where, uint8_t key[TW_KEY_
     return status;
 }
 
+static enum twill_status key_from_fd(int fd, uint8_t key[TW_KEY_BYTES])
+{
+    char where[32];
+
+    if (job.read) {
+        memcpy(key, job.key, sizeof(job.key));
+        return TWILL_OK;
+    }
+    (void)snprintf(where, sizeof(where), "TWILL_KEY_FD=%d", fd);
+    enum twill_status status = key_read(fd, where, key);
+    if (status != TWILL_OK)
+        return status;
+    job.read = true;
+    memcpy(job.key, key, sizeof(job.key));
+    (void)close(fd); /* programs that this one starts do not get it */
+    return TWILL_OK;
+}
+
+static enum twill_status key_from_file(const char *path, uint8_t key[TW_KEY_BYTES])
+{
+    char where[TW_PARAM_STRING_BYTES + 32];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return tw_fail_errno(TWILL_ERR_INVALID, errno, "TWILL_KEY_FILE=\"%s\" does not open", path);
+    (void)snprintf(where, sizeof(where), "TWILL_KEY_FILE=\"%s\"", path);
+    enum twill_status status = key_read(fd, where, key);
+    (void)close(fd);
+    return status;
+}
+
 /* @param keyless  out: there is no key */
 static enum twill_status key_get(const struct tw_params *params, uint8_t key[TW_KEY_BYTES],
                                  bool *keyless)
 {
-    char where[TW_PARAM_STRING_BYTES + 32];
-    enum twill_status status = TWILL_OK;
-
     *keyless = false;
-    if (params->key_fd >= 0 && params->key_fd <= INT32_MAX) {
-        int fd = (int)params->key_fd;
-        if (job.read) {
-            memcpy(key, job.key, sizeof(job.key));
-            return TWILL_OK;
-        }
-        (void)snprintf(where, sizeof(where), "TWILL_KEY_FD=%d", fd);
-        status = key_read(fd, where, key);
-        if (status == TWILL_OK) {
-            job.read = true;
-            memcpy(job.key, key, sizeof(job.key));
-            (void)close(fd); /* programs that this one starts do not get it */
-        }
-        return status;
-    }
-    if (params->key_file[0] != '\0') {
-        int fd = open(params->key_file, O_RDONLY | O_CLOEXEC);
-        if (fd < 0)
-            return tw_fail_errno(TWILL_ERR_INVALID, errno, "TWILL_KEY_FILE=\"%s\" does not open",
-                                 params->key_file);
-        (void)snprintf(where, sizeof(where), "TWILL_KEY_FILE=\"%s\"", params->key_file);
-        status = key_read(fd, where, key);
-        (void)close(fd);
-        return status;
-    }
+    if (params->key_fd >= 0 && params->key_fd <= INT32_MAX)
+        return key_from_fd((int)params->key_fd, key);
+    if (params->key_file[0] != '\0')
+        return key_from_file(params->key_file, key);
     *keyless = true;
     return TWILL_OK;
 }

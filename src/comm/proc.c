@@ -40,29 +40,34 @@ static enum twill_status net_open(const char *name, const struct tw_net_config *
     return transport->net->open(config, net);
 }
 
+/* In the reverse order of opening: self may live in shm's staging. */
 static void nets_close(struct tw_nets *nets)
 {
-    if (nets->shm != NULL)
-        tw_transport_find("shm")->net->close(nets->shm);
     if (nets->self != NULL)
         tw_transport_find("self")->net->close(nets->self);
+    if (nets->shm != NULL)
+        tw_transport_find("shm")->net->close(nets->shm);
     *nets = (struct tw_nets){NULL, NULL};
 }
 
+/* One staging for both: TWILL_STAGING bounds the process. */
 static enum twill_status nets_open(struct tw_proc_state *state)
 {
     struct tw_proc *proc = &state->proc;
-    const struct tw_net_config config = {
+    struct tw_net_config config = {
         .self = proc->id,
         .staging_bytes = proc->params->staging_bytes,
         .allow_cma = proc->params->cma,
         .on_peer_lost = tw_ctl_peer_lost,
         .context = state,
     };
-    enum twill_status status = net_open("self", &config, &proc->nets.self);
+    enum twill_status status = TWILL_OK;
 
-    if (status == TWILL_OK && proc->params->shm)
+    if (proc->params->shm)
         status = net_open("shm", &config, &proc->nets.shm);
+    config.staging_of = proc->nets.shm;
+    if (status == TWILL_OK)
+        status = net_open("self", &config, &proc->nets.self);
     if (status != TWILL_OK)
         nets_close(&proc->nets);
     return status;

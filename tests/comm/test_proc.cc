@@ -50,6 +50,24 @@ TEST(Proc, FreezesParametersAndObeysThem)
     set_params({});
 }
 
+/* TWILL_STAGING bounds the process, not each of its nets. */
+TEST(Proc, NetsShareOneStaging)
+{
+    set_params({{"STAGING", "1M"}});
+    struct tw_proc *proc = nullptr;
+    ASSERT_EQ(TWILL_OK, tw_proc_get(&proc));
+    const struct tw_rma_ops *self = tw_transport_find("self")->rma;
+    const struct tw_rma_ops *shm = tw_transport_find("shm")->rma;
+    void *most = nullptr, *more = nullptr;
+    ASSERT_EQ(TWILL_OK, self->stage(proc->nets.self, 700 << 10, &most));
+    EXPECT_EQ(TWILL_ERR_NOMEM, shm->stage(proc->nets.shm, 700 << 10, &more));
+    self->unstage(proc->nets.self, most);
+    EXPECT_EQ(TWILL_OK, shm->stage(proc->nets.shm, 700 << 10, &more));
+    shm->unstage(proc->nets.shm, more);
+    tw_proc_put();
+    set_params({});
+}
+
 TEST(Proc, ABadParameterFailsAndLeavesNothing)
 {
     Count before = count_now();
