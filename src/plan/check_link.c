@@ -255,7 +255,7 @@ static bool word_link(struct linker *ln)
     struct tw_check *ck = ln->ck;
     struct tw_check_op *op = ln->op;
     uint32_t self = (uint32_t)(ln->lane - ck->lanes), prog = ln->lane->prog;
-    struct tw_check_word *first = &ck->words[op->word * ck->slices];
+    struct tw_check_word *first = &ck->words[(size_t)op->word * ck->slices];
     if (op->op == TW_OP_SIGNAL && first->raiser[prog] != TW_CHECK_NONE &&
         first->raiser[prog] != self) {
         const struct tw_check_lane *other = &ck->lanes[first->raiser[prog]];
@@ -361,8 +361,9 @@ bool tw_check_link(struct tw_check *ck, const struct tw_plan *plan, const struct
     struct linker ln = {.ck = ck};
     struct tw_check_survey all = {0};
     ck->nranks = plan->nranks;
-    ck->nprogs = next ? 2 : 1;
-    for (uint32_t p = 0; p < ck->nprogs; p++) {
+    const uint32_t nprogs = next ? 2 : 1;
+    ck->nprogs = nprogs;
+    for (uint32_t p = 0; p < nprogs; p++) {
         struct tw_check_prog *prog = &ck->progs[p];
         prog->plan = p == 0 ? plan : next;
         prog->first_lane = ck->nlanes;

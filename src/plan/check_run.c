@@ -97,8 +97,10 @@ static void user_fill(struct tw_check *ck, int rank, const struct tw_check_call 
     bool has_in = tw_check_has_in(prog->plan, rank);
     uint32_t first = (uint32_t)rank * prog->in_cells;
     for (uint32_t plane = 0; plane < call->loops * call->slices; plane++) {
-        struct tw_check_value *out = ck->values + bases[TW_BUF_OUT] + plane * prog->user_stride;
-        struct tw_check_value *in = ck->values + bases[TW_BUF_IN] + plane * prog->user_stride;
+        struct tw_check_value *out =
+            ck->values + bases[TW_BUF_OUT] + (size_t)plane * prog->user_stride;
+        struct tw_check_value *in =
+            ck->values + bases[TW_BUF_IN] + (size_t)plane * prog->user_stride;
         memset(out, 0, prog->out_cells * sizeof(*out));
         if (!has_in)
             continue;
