@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "comm/bootstrap.h"
+#include "comm/ops.h"
 
 /* What every rank tells every rank. */
 struct entry {
@@ -103,12 +104,16 @@ enum twill_status tw_boot_chan(struct tw_boot *boot)
         status = entries_gather(boot, entries, &fifo_bytes);
     for (int r = 0; status == TWILL_OK && r < comm->size; r++)
         peers[r] = entries[r].peer;
+    bool scratch = tw_plans_want_scratch(comm->proc->params);
     const struct tw_chan_config config = {.rank = comm->rank,
                                           .size = comm->size,
                                           .peers = peers,
                                           .key = boot->welcome.key,
                                           .fifo_bytes = fifo_bytes,
                                           .board_bytes = tw_record_board_bytes(comm->size),
+                                          .scratch_bytes = scratch ? TW_OPS_SCRATCH_BYTES : 0,
+                                          .signals =
+                                              scratch ? TW_OPS_SIGNALS * (uint32_t)comm->size : 0,
                                           .wait = boot->wait};
     if (status == TWILL_OK)
         status = tw_chan_create(&comm->proc->nets, &config, &comm->chan);

@@ -45,6 +45,9 @@ struct tw_item {
  */
 #define TW_OPS_SCRATCH_BYTES ((size_t)256 << 10)
 
+/* Words that peers may raise, for each rank, where plans may use signals at all. */
+#define TW_OPS_SIGNALS 64
+
 /* One direction to one peer. */
 struct tw_p2p_lane {
     struct tw_exec *exec;        /* owned; made at first use */
@@ -105,6 +108,9 @@ enum twill_status tw_batch_check(const struct tw_item *item);
  */
 enum twill_status tw_plans_create(struct twill_comm *comm, struct tw_plans **plans);
 void tw_plans_destroy(struct tw_plans *plans);
+/** Do the parameters ask for plans that write into peers' scratch? They get scratch from staging
+ * then. */
+bool tw_plans_want_scratch(const struct tw_params *params);
 /**
  * The plan of a call, made at its first use.
  *

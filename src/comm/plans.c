@@ -8,6 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool tw_plans_want_scratch(const struct tw_params *params)
+{
+    const struct tw_algo *algo;
+    bool want = params->plan_file[0] != '\0';
+    for (size_t i = 0; !want && (algo = tw_algo_at(i)) != NULL; i++)
+        want = algo->caps & TW_CAP_PUT_SCRATCH && strstr(params->algo, algo->name) != NULL;
+    return want;
+}
+
 /* ---- life -------------------------------------------------------------------------------------
  */
 
@@ -92,7 +101,7 @@ static enum twill_status check_caps(const struct twill_comm *comm, const struct 
         lacks = "buffers that peers can address";
     else if (plan->caps & TW_CAP_PUT_SCRATCH && !tw_chan_scratch_bytes(comm->chan))
         lacks = "scratch that peers can write";
-    else if (plan->nsigs > tw_chan_signal_count(comm->chan))
+    else if ((uint64_t)plan->nsigs * plan->slices > tw_chan_signal_count(comm->chan))
         lacks = "signal words";
     if (!lacks)
         return TWILL_OK;

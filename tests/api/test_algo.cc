@@ -82,8 +82,6 @@ void ranks_as_threads(int size, const world::Env &env,
 TEST(Algo, EachOneForcedAndCheckedGivesTheSame)
 {
     for (size_t i = 0; const struct tw_algo *algo = tw_algo_at(i); i++) {
-        if (algo->caps)
-            continue;
         for (const int size : {1, 2, 3, 5})
             ranks_as_threads(size, {{"TWILL_ALGO", algo->name}, {"TWILL_CHECK_PLANS", "1"}},
                              [&](twill_comm_t comm, int rank) {
@@ -103,16 +101,18 @@ TEST(Algo, MoreChannels)
     });
 }
 
-/* What the links do not offer is refused before anything starts, on every rank. */
-TEST(Algo, WithoutItsCapabilitiesIsUnsupported)
+/* By put and signal between processes: scratch and signal words are mapped. */
+TEST(Algo, PutPlansRunBetweenProcesses)
 {
-    ranks_as_threads(2, {{"TWILL_ALGO", "all_reduce=direct_put"}}, [&](twill_comm_t comm, int) {
-        float x = 1;
-        EXPECT_EQ(twill_all_reduce(&x, &x, 1, TWILL_FLOAT32, TWILL_SUM, comm, nullptr),
-                  TWILL_ERR_UNSUPPORTED);
-        EXPECT_NE(world::text(comm).find("direct_put"), std::string::npos) << world::text(comm);
-        EXPECT_OK(twill_barrier(comm, nullptr), comm);
-    });
+    for (const char *algo : {"direct_put", "two_shot_put"})
+        world::run_all(3,
+                       [&](const world::Rank &rank) {
+                           twill_comm_t comm = rank.init();
+                           ASSERT_NE(comm, nullptr);
+                           all_reduce_is_right(comm, 3);
+                           EXPECT_OK(twill_comm_destroy(comm), nullptr);
+                       },
+                       {{"TWILL_ALGO", algo}});
 }
 
 void init_says(const world::Env &env, const std::vector<std::string> &parts)
@@ -200,6 +200,26 @@ TEST_F(PlanFile, OfAnotherContentOnOneRankIsAMismatch)
             EXPECT_OK(twill_comm_destroy(comm), nullptr);
         },
         {{"TWILL_PLAN_FILE", "/proc/self/fd/200"}});
+}
+
+/* What the links do not offer is refused before anything starts, on every rank. */
+TEST_F(PlanFile, ThatNeedsPeersBuffersIsUnsupported)
+{
+    struct tw_plan *plan = nullptr;
+    ASSERT_EQ(tw_plan_parse(text_.data(), text_.size(), &plan), TWILL_OK);
+    plan->caps |= TW_CAP_PEER_BUFFERS;
+    char *text = nullptr;
+    ASSERT_EQ(tw_plan_print(plan, &text), TWILL_OK);
+    write(text);
+    free(text);
+    tw_plan_destroy(plan);
+    ranks_as_threads(3, {{"TWILL_PLAN_FILE", path_}}, [&](twill_comm_t comm, int) {
+        float x = 1;
+        EXPECT_EQ(twill_all_reduce(&x, &x, 1, TWILL_FLOAT32, TWILL_SUM, comm, nullptr),
+                  TWILL_ERR_UNSUPPORTED);
+        EXPECT_NE(world::text(comm).find("my_plan"), std::string::npos) << world::text(comm);
+        EXPECT_OK(twill_barrier(comm, nullptr), comm);
+    });
 }
 
 TEST_F(PlanFile, ThatIsMissingOrBrokenOrWrongIsAnError)
