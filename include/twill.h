@@ -300,7 +300,7 @@ TWILL_API enum twill_status twill_comm_init(twill_comm_t *comm, int size, const 
  *
  * @return as twill_comm_init, and
  *         TWILL_ERR_INVALID  a variable is missing or out of range (it is named)
- *         TWILL_ERR_AUTH     no key under TWILL_REQUIRE_KEY=1, or the key file is not private
+ *         TWILL_ERR_AUTH     no key under TWILL_REQUIRE_KEY=1
  *
  * Threads: any; one rank for each process. Blocks as twill_comm_init does.
  */
@@ -592,7 +592,8 @@ TWILL_API enum twill_status twill_group_end(void);
  * place and others not.
  *
  * Moving data (broadcast, all_gather, all_to_all, send, receive) serves every type; reductions
- * serve float32, float64, int32, uint8 and bfloat16 with every op to begin with.
+ * serve int8 to int64, uint8 to uint64, bfloat16, float32 and float64 with every op; float16 and
+ * the fp8 types do not reduce yet.
  */
 
 /* Options of the extended calls to come, which take a pointer to one; NULL is legal everywhere. */
@@ -719,7 +720,8 @@ TWILL_API enum twill_status twill_mem_free(void *ptr);
 /**
  * Register memory with a communicator, so that peers may reach it directly. A collective: every
  * rank calls it, each with its own memory; it takes its place in the order of calls and blocks.
- * Direct paths are taken only for buffers that every rank has registered; others are staged.
+ * Direct paths will be taken only for buffers that every rank has registered; this version stages
+ * all.
  *
  * @param comm   a ready communicator, nothing queued on which is waited for first
  * @param ptr    start, borrowed until deregistered; from twill_mem_alloc, or inside such memory

@@ -8,6 +8,7 @@
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/launcher.h"
@@ -114,6 +115,9 @@ static enum twill_status key_from_file(const char *path, uint8_t key[TW_KEY_BYTE
     if (fd < 0)
         return tw_fail_errno(TWILL_ERR_INVALID, errno, "TWILL_KEY_FILE=\"%s\" does not open", path);
     (void)snprintf(where, sizeof(where), "TWILL_KEY_FILE=\"%s\"", path);
+    struct stat stat;
+    if (fstat(fd, &stat) == 0 && (stat.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+        tw_warn(TW_SUB_COMM, "%s: other users may read the job's key: chmod 600 it", where);
     enum twill_status status = key_read(fd, where, key);
     (void)close(fd);
     return status;

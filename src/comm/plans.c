@@ -23,6 +23,9 @@ bool tw_plans_want_scratch(const struct tw_params *params)
 enum twill_status tw_plans_create(struct twill_comm *comm, struct tw_plans **plans)
 {
     const struct tw_params *params = comm->proc->params;
+    if (params->proto[0] && strcmp(params->proto, "simple") != 0)
+        return tw_fail(TWILL_ERR_INVALID, "TWILL_PROTO: no protocol \"%s\"; there is: simple",
+                       params->proto);
     struct tw_plans *p = tw_alloc(sizeof *p);
     if (!p)
         return TWILL_ERR_NOMEM;

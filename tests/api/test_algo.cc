@@ -13,6 +13,7 @@
 
 extern "C" {
 #include "algo/algo.h"
+#include "device/reduce.h"
 }
 
 namespace
@@ -93,6 +94,20 @@ TEST(Algo, EachOneForcedAndCheckedGivesTheSame)
     }
 }
 
+/* Each instruction set that this CPU has, asked for as a user would. */
+TEST(Algo, EachInstructionSetForced)
+{
+    for (const char *name : {"portable", "avx2", "avx512"}) {
+        enum tw_isa isa;
+        if (tw_isa_select(name, &isa) != TWILL_OK)
+            continue;
+        ranks_as_threads(3, {{"TWILL_ISA", name}}, [&](twill_comm_t comm, int rank) {
+            all_reduce_is_right(comm, 3);
+            one_of_every_kind(comm, rank, 3);
+        });
+    }
+}
+
 TEST(Algo, MoreChannels)
 {
     ranks_as_threads(4, {{"TWILL_CHANNELS", "3"}}, [&](twill_comm_t comm, int rank) {
@@ -135,6 +150,7 @@ TEST(Algo, UnknownNamesListTheKnownOnes)
               {"rnig", "broadcast", "ring", "binomial"});
     init_says({{"TWILL_ALGO", "all_to_all=ring"}}, {"ring", "all_to_all", "pairwise"});
     init_says({{"TWILL_ALGO", "allreduce=ring"}}, {"allreduce", "all_reduce", "barrier"});
+    init_says({{"TWILL_PROTO", "ll128"}}, {"ll128", "simple"});
 }
 
 /* ---- plans from files -------------------------------------------------------------------------

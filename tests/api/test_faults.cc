@@ -133,7 +133,11 @@ TEST(Death, KilledInMidCallIsNamedByAllOthersInTime)
         const double took_s = world::now_s() - *died_s;
         EXPECT_EQ(status, TWILL_ERR_PEER) << twill_status_string(status);
         EXPECT_NE(world::text(comm).find("rank 2"), std::string::npos) << world::text(comm);
-        EXPECT_LT(took_s, 3.0) << "a loaded machine is given time; it is meant to be below 1 s";
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+        EXPECT_LT(took_s, 3.0); /* sanitizers are slow */
+#else
+        EXPECT_LT(took_s, 1.0);
+#endif
         EXPECT_EQ(twill_barrier(comm, nullptr), TWILL_ERR_PEER);
         EXPECT_OK(twill_comm_destroy(comm), nullptr);
     });
