@@ -96,6 +96,7 @@ static enum twill_status frame_recv(const struct tw_tree_call *call, int index, 
     if (got == bytes)
         return TWILL_OK;
     free(*payload);
+    *payload = NULL;
     return tw_fail(TWILL_ERR_PEER, "init: rank %d sent %u bytes while %s, not %zu",
                    ctl->tree_rank[index], got, call->step, bytes);
 }

@@ -41,6 +41,7 @@ void tw_ops_destroy(struct twill_comm *comm)
     struct tw_ops *ops = comm->ops;
     if (!ops)
         return;
+    tw_progress_wake(comm->proc->progress); /* a failure's own wake may be lost by now */
     tw_progress_drain(comm->proc->progress, ops, false);
     for (int i = 0; i < 2 * comm->size; i++) {
         tw_exec_destroy(ops->lanes[i].exec);

@@ -87,7 +87,7 @@ static void stream_add(struct tw_stream *stream, struct tw_op *op)
     stream->tail = op;
 }
 
-/* op is among those of the first ticket. */
+/* op is among those of the first ticket, unless its communicator has failed. */
 static void stream_remove(struct tw_stream *stream, const struct tw_op *op)
 {
     struct tw_op *before = NULL;
@@ -149,8 +149,11 @@ static void item_finish(struct tw_progress *progress, struct tw_item *item)
         free(item);
 }
 
+/* What belongs to a failed communicator ends at once, whatever stands before it on its streams. */
 static bool item_ready(const struct tw_item *item)
 {
+    if (tw_failed(tw_comm_status(item->comm)))
+        return true;
     for (uint32_t i = 0; i < item->nops; i++) {
         const struct tw_stream *stream = item->ops[i].stream;
         if (stream && stream->head->ticket != item->ops[i].ticket)

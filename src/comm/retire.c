@@ -64,8 +64,8 @@ enum twill_status tw_comm_retire(struct twill_comm *comm)
     struct twill_comm *list = comm;
     comm->parked_next = NULL;
     __atomic_store_n(&comm->magic, 0, __ATOMIC_RELEASE);
+    tw_last_error_forget(comm); /* this thread's; a parked rank is freed by another */
     if (__atomic_load_n(&comm->state, __ATOMIC_ACQUIRE) == TW_COMM_INIT) {
-        tw_last_error_forget(comm);
         tw_comm_free(comm);
         return TWILL_OK;
     }

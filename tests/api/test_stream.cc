@@ -211,4 +211,34 @@ TEST(Stream, AbortEndsQueuedCallsWithItsStatus)
     });
 }
 
+/* A call of a dead communicator does not wait for one of another that stands before it. */
+TEST(Stream, AbortAndDestroyDoNotWaitForAnotherCommunicator)
+{
+    world::run_alone([] {
+        twill_comm_t a[2], b[2];
+        ASSERT_OK(twill_comm_init_all(a, 2, nullptr, nullptr), nullptr);
+        ASSERT_OK(twill_comm_init_all(b, 2, nullptr, nullptr), nullptr);
+        twill_stream_t stream, other;
+        ASSERT_OK(twill_stream_create(&stream), nullptr);
+        ASSERT_OK(twill_stream_create(&other), nullptr);
+        int x[2] = {1, 2}, y = 1;
+        ASSERT_OK(twill_all_reduce(&x[0], &x[0], 1, TWILL_INT32, TWILL_SUM, b[0], stream), b[0]);
+        ASSERT_OK(twill_all_reduce(&y, &y, 1, TWILL_INT32, TWILL_SUM, a[0], stream), a[0]);
+        for (twill_comm_t comm : a)
+            ASSERT_OK(twill_comm_abort(comm), comm);
+        for (twill_comm_t comm : a)
+            EXPECT_OK(twill_comm_destroy(comm), nullptr);
+        EXPECT_EQ(twill_stream_query(stream), TWILL_INPROGRESS);
+        ASSERT_OK(twill_all_reduce(&x[1], &x[1], 1, TWILL_INT32, TWILL_SUM, b[1], other), b[1]);
+        EXPECT_EQ(twill_stream_synchronize(stream), TWILL_ERR_ABORTED);
+        EXPECT_OK(twill_stream_synchronize(other), nullptr);
+        EXPECT_EQ(x[0], 3);
+        EXPECT_EQ(x[1], 3);
+        for (twill_comm_t comm : b)
+            EXPECT_OK(twill_comm_destroy(comm), nullptr);
+        EXPECT_OK(twill_stream_destroy(stream), nullptr);
+        EXPECT_OK(twill_stream_destroy(other), nullptr);
+    });
+}
+
 } // namespace
