@@ -41,6 +41,9 @@ class Command
             abort();
         pid = fork();
         if (pid == 0) {
+            /* a background job of a shell starts with some of these ignored, and passes it on */
+            for (int each : {SIGINT, SIGQUIT, SIGTERM, SIGHUP})
+                signal(each, SIG_DFL);
             dup2(in_pipe[0], 0);
             dup2(out_pipe[1], 1);
             dup2(err_pipe[1], 2);
