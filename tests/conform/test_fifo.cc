@@ -290,7 +290,12 @@ TEST_P(Fifo, ManyAtOnceBothWays)
         side.meet();
         pipes.clear();
         side.meet();
-        EXPECT_EQ(0u, side.staging_used());
+        for (int turn = 0; turn < 2; turn++) { /* looking takes a line itself, maybe of one net */
+            if (side.index == turn) {
+                EXPECT_EQ(0u, side.staging_used());
+            }
+            side.meet();
+        }
     });
 }
 
