@@ -16,7 +16,6 @@
 /* What the threads of a process share; read only once they run. */
 struct job {
     struct perf_options options;
-    bool launched;
     int first_rank, size, processes;
     twill_unique_id id;
 };
@@ -27,12 +26,6 @@ struct worker {
     int status; /* to exit with */
     pthread_t handle;
 };
-
-/* The launchers that twill_comm_init_env knows. */
-static bool launched(void)
-{
-    return getenv("TWILL_RANK") || getenv("TWILL_SIZE") || (getenv("RANK") && getenv("WORLD_SIZE"));
-}
 
 /* ---- memory
  * -------------------------------------------------------------------------------------- */
@@ -93,10 +86,10 @@ static bool rank_destroy(struct perf_rank *rank)
 /* ---- ranks
  * --------------------------------------------------------------------------------------- */
 
-/* One thread a process and a launcher: its communicator. Otherwise: that of the id. */
+/* One thread a process: the launcher's communicator. Otherwise: that of the id. */
 static bool connect_rank(const struct job *job, int thread, twill_comm_t *comm)
 {
-    bool by_launcher = job->launched && job->options.threads == 1;
+    bool by_launcher = job->options.threads == 1;
     enum twill_status status =
         by_launcher ? twill_comm_init_env(comm, NULL)
                     : twill_comm_init(comm, job->size, &job->id, job->first_rank + thread, NULL);
@@ -134,7 +127,7 @@ static int run_rank(const struct job *job, twill_comm_t comm)
     if (!perf_ok(&rank, twill_comm_rank(comm, &rank.rank), "twill_comm_rank") ||
         !perf_ok(&rank, twill_comm_size(comm, &rank.size), "twill_comm_size"))
         return PERF_EXIT_FAILED;
-    if (job->launched && job->options.threads == 1)
+    if (job->options.threads == 1)
         rank.processes = rank.size;
     return run_sweep(&rank);
 }
@@ -180,24 +173,11 @@ static bool share_id(struct job *job)
     return status == TWILL_OK;
 }
 
-static bool meet(struct job *job)
-{
-    job->launched = launched();
-    job->processes = 1;
-    job->size = job->options.threads;
-    if (job->launched)
-        return job->options.threads == 1 || share_id(job);
-    enum twill_status status = twill_get_unique_id(&job->id);
-    if (status != TWILL_OK)
-        fprintf(stderr, "twill-perf: %s: %s\n", twill_status_string(status),
-                twill_last_error(NULL));
-    return status == TWILL_OK;
-}
-
 static int run(struct job *job)
 {
     int threads = job->options.threads, started = 1;
-    if (!meet(job))
+    /* the library knows the launchers; without one a process is alone */
+    if (threads > 1 && !share_id(job))
         return PERF_EXIT_FAILED;
     struct worker *workers = calloc((size_t)threads, sizeof(*workers));
     if (!workers) {
