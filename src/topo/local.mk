@@ -1,2 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-libtwill_core_la_SOURCES += src/topo/topo.c src/topo/topo.h
+libtwill_core_la_SOURCES += src/topo/topo.c src/topo/topo.h \
+	src/topo/graph.c src/topo/graph.h src/topo/check.c src/topo/check.h src/topo/path.c \
+	src/topo/place.c src/topo/build.c src/topo/build.h src/topo/synthetic.c \
+	src/topo/same.c src/topo/measured.c src/topo/measured.h
