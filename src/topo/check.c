@@ -23,9 +23,16 @@ static enum twill_status bad_link(const struct tw_topo_machine *machine, uint32_
     return tw_fail(TWILL_ERR_INVALID, "machine %s: link %u: %s", machine->name, link, what);
 }
 
-static bool ends(const char text[TW_TOPO_NAME_BYTES])
+/* A text that ends and has no control characters in it: XML could not hold them. */
+static bool readable(const char *text, size_t bytes)
 {
-    return memchr(text, '\0', TW_TOPO_NAME_BYTES) != NULL;
+    for (size_t i = 0; i < bytes; i++) {
+        if (text[i] == '\0')
+            return true;
+        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+            return false;
+    }
+    return false;
 }
 
 /* ---- nodes ---------------------------------------------------------------------------------- */
@@ -77,8 +84,8 @@ static enum twill_status check_uplink(const struct tw_topo_machine *machine, uin
 static enum twill_status check_node(const struct tw_topo_machine *machine, uint32_t index)
 {
     const struct tw_topo_node *node = &machine->nodes[index];
-    if (!ends(node->name) || !ends(node->model))
-        return bad_node(machine, index, "a name without end");
+    if (!readable(node->name, sizeof(node->name)) || !readable(node->model, sizeof(node->model)))
+        return bad_node(machine, index, "a name with control characters or without end");
     if (node->kind >= TW_NODE_KIND_COUNT)
         return bad_node(machine, index, "no such kind");
     if ((node->kind == TW_NODE_CACHE) != (node->level != 0) || node->level > 5)
@@ -139,8 +146,13 @@ static enum twill_status check_link(const struct tw_topo_machine *machine, uint3
 
 static enum twill_status check_machine(const struct tw_topo_machine *machine)
 {
-    if (!ends(machine->name) || !ends(machine->cpu_model))
-        return tw_fail(TWILL_ERR_INVALID, "a machine's name has no end");
+    if (!readable(machine->name, sizeof(machine->name)) ||
+        !readable(machine->cpu_model, sizeof(machine->cpu_model)))
+        return tw_fail(TWILL_ERR_INVALID, "a machine's name has control characters or no end");
+    for (uint32_t i = 0; i < machine->nnotes; i++)
+        if (!readable(machine->notes[i], TW_TOPO_NOTE_BYTES))
+            return tw_fail(TWILL_ERR_INVALID, "machine %s: note %u has control characters",
+                           machine->name, i);
     if (machine->nnodes == 0 || machine->nnodes > TW_TOPO_NODES_MOST)
         return tw_fail(TWILL_ERR_INVALID, "machine %s: %u nodes, not 1 to %u", machine->name,
                        machine->nnodes, TW_TOPO_NODES_MOST);
@@ -197,17 +209,17 @@ static enum twill_status check_fabric(const struct tw_topo_graph *graph)
                        (unsigned long long)reach, graph->nhosts);
     if (fabric->rails && fabric->ntiers < 2)
         return tw_fail(TWILL_ERR_INVALID, "fabric: rails need a second tier that joins them");
-    for (uint32_t h = 0; fabric->ntiers > 0 && h < graph->nhosts; h++)
-        if (tw_topo_node_count(tw_topo_machine_of(graph, h), TW_NODE_NET) == 0)
-            return tw_fail(TWILL_ERR_INVALID, "host %u: machine %s has no net node for the fabric",
-                           h, tw_topo_machine_of(graph, h)->name);
+    for (uint32_t m = 0; fabric->ntiers > 0 && m < graph->nmachines; m++)
+        if (tw_topo_node_count(&graph->machines[m], TW_NODE_NET) == 0)
+            return tw_fail(TWILL_ERR_INVALID, "machine %s has no net node for the fabric",
+                           graph->machines[m].name);
     return TWILL_OK;
 }
 
 enum twill_status tw_topo_graph_check(const struct tw_topo_graph *graph)
 {
-    if (!ends(graph->name))
-        return tw_fail(TWILL_ERR_INVALID, "a topology's name has no end");
+    if (!readable(graph->name, sizeof(graph->name)))
+        return tw_fail(TWILL_ERR_INVALID, "a topology's name has control characters or no end");
     if (graph->nmachines == 0)
         return tw_fail(TWILL_ERR_INVALID, "topology %s: no machine", graph->name);
     if (graph->nhosts == 0 || graph->nhosts > TW_TOPO_HOSTS_MOST)

@@ -97,7 +97,7 @@ bool tw_topo_hosts_add(struct tw_topo_graph *graph, uint32_t machine, uint32_t c
 
 bool tw_topo_note_add(struct tw_topo_machine *machine, const char *format, ...)
 {
-    char text[256];
+    char text[TW_TOPO_NOTE_BYTES];
     va_list args;
     va_start(args, format);
     (void)vsnprintf(text, sizeof(text), format, args);
@@ -243,10 +243,39 @@ uint64_t tw_topo_resource_rate(const struct tw_topo_graph *graph, uint32_t resou
         .bytes_per_s;
 }
 
+void tw_topo_node_text(const struct tw_topo_machine *machine, uint32_t node, char *text,
+                       size_t text_bytes)
+{
+    const struct tw_topo_node *at = &machine->nodes[node];
+    const char *kind = kind_names[at->kind];
+    if (at->name[0])
+        (void)snprintf(text, text_bytes, "%s %s", kind, at->name);
+    else if (at->os_index != TW_TOPO_NONE)
+        (void)snprintf(text, text_bytes, "%s %u", kind, at->os_index);
+    else
+        (void)snprintf(text, text_bytes, "%s (node %u)", kind, node);
+}
+
+/* The first link and direction that load a resource of a machine; false: none does. */
+static bool loader_of(const struct tw_topo_machine *machine, uint32_t resource, uint32_t *from,
+                      uint32_t *to)
+{
+    for (uint32_t i = 0; i < machine->nlinks; i++) {
+        const struct tw_topo_link *link = &machine->links[i];
+        if (link->resource[0] != resource && link->resource[1] != resource)
+            continue;
+        *from = link->resource[0] == resource ? link->from : link->to;
+        *to = link->resource[0] == resource ? link->to : link->from;
+        return true;
+    }
+    return false;
+}
+
 void tw_topo_resource_text(const struct tw_topo_graph *graph, uint32_t resource, char *text,
                            size_t text_bytes)
 {
-    uint32_t host = host_of(graph, resource);
+    char ends[2][TW_TOPO_NAME_BYTES + 16];
+    uint32_t from = 0, to = 0, host = host_of(graph, resource);
     if (host == graph->nhosts) {
         uint32_t tier = tier_of(graph, resource);
         uint32_t place = resource - graph->tier_resource[tier];
@@ -255,15 +284,10 @@ void tw_topo_resource_text(const struct tw_topo_graph *graph, uint32_t resource,
         return;
     }
     const struct tw_topo_machine *machine = tw_topo_machine_of(graph, host);
-    uint32_t index = machine->resources[resource - graph->host_resource[host]].node;
-    const struct tw_topo_node *node = &machine->nodes[index];
-    if (node->name[0])
-        (void)snprintf(text, text_bytes, "host %u: %s %s", host, kind_names[node->kind],
-                       node->name);
-    else if (node->os_index != TW_TOPO_NONE)
-        (void)snprintf(text, text_bytes, "host %u: %s %u", host, kind_names[node->kind],
-                       node->os_index);
-    else
-        (void)snprintf(text, text_bytes, "host %u: %s, node %u", host, kind_names[node->kind],
-                       index);
+    uint32_t own = resource - graph->host_resource[host];
+    if (!loader_of(machine, own, &from, &to))
+        from = to = machine->resources[own].node;
+    tw_topo_node_text(machine, from, ends[0], sizeof(ends[0]));
+    tw_topo_node_text(machine, to, ends[1], sizeof(ends[1]));
+    (void)snprintf(text, text_bytes, "host %u: %s > %s", host, ends[0], ends[1]);
 }

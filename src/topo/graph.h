@@ -35,6 +35,7 @@
  */
 #define TW_TOPO_NONE UINT32_MAX
 #define TW_TOPO_NAME_BYTES 96
+#define TW_TOPO_NOTE_BYTES 256
 #define TW_TOPO_RATE_MOST 1000000000000000ull /* bytes a second; no link or resource has more */
 
 enum tw_topo_kind {
@@ -146,10 +147,14 @@ static inline const struct tw_topo_machine *tw_topo_machine_of(const struct tw_t
 /** Capacity of a resource, numbered through the graph; bytes a second. resource < nresources. */
 uint64_t tw_topo_resource_rate(const struct tw_topo_graph *graph, uint32_t resource);
 
-/** What a resource is, for people: "host 3: PCI switch 0000:17:00.0", "tier 0 switch 2 up". Cut to
- * fit. */
+/** What a resource is, for people: by the first link that loads it, "host 3: gpu gpu1 > pciswitch
+ * switch0", or "tier 0 switch 2 up". Cut to fit. */
 void tw_topo_resource_text(const struct tw_topo_graph *graph, uint32_t resource, char *text,
                            size_t text_bytes);
+
+/** A node, for people: "core 3", "nic mlx5_0", "pciroot (node 134)". Cut to fit. */
+void tw_topo_node_text(const struct tw_topo_machine *machine, uint32_t node, char *text,
+                       size_t text_bytes);
 
 /* ---- getting one ---------------------------------------------------------------------------- */
 
@@ -298,7 +303,8 @@ enum twill_status tw_topo_graph_seal(struct tw_topo_graph *graph);
 
 /** Equal in every value. */
 bool tw_topo_graph_equal(const struct tw_topo_graph *a, const struct tw_topo_graph *b);
-/** Of a sealed graph; equal graphs have equal hashes, on every host. 0: no memory. */
+/** Of a sealed graph; equal graphs have equal hashes, on every host. 0: no memory (tw_fail was
+ * called). */
 uint64_t tw_topo_graph_hash(const struct tw_topo_graph *graph);
 
 #endif
