@@ -30,6 +30,9 @@ struct tw_proc {
  * after fork. */
 enum twill_status tw_proc_get(struct tw_proc **proc);
 void tw_proc_put(void);
+/** In a child of a fork(2) that copied the state: nothing that the parent made may be touched. One
+ * load; does not notice a bare clone(2). */
+bool tw_proc_forked(void);
 
 /* ---- the communicator (comm.c) --------------------------------------------------------------- */
 
