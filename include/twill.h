@@ -27,7 +27,8 @@
  * call of the same communicator gets TWILL_ERR_BUSY and changes nothing. Different communicators
  * are free of each other. twill_comm_abort, twill_comm_async_error and twill_last_error may be
  * called from any thread at any time while the communicator exists. After fork(2) the child may
- * not use what the parent made.
+ * not use what the parent made: calls on communicators and streams are TWILL_ERR_USAGE there and
+ * do nothing, nor can it make communicators of its own, unless the parent had none.
  *
  * Blocking. Calls with a NULL stream return when this rank's part is done: recvbuf is complete and
  * sendbuf may be reused, while other ranks may still be inside. Up to 4 KiB and on a communicator
@@ -258,7 +259,7 @@ TWILL_API enum twill_status twill_get_unique_id(twill_unique_id *id);
  *
  * @param comm    out, the handle; not NULL. NULL is stored first and stays on errors. In a group it
  *                must stay valid to the group's end
- * @param size    number of ranks, at least 1
+ * @param size    number of ranks, 1 to 65536
  * @param id      of twill_get_unique_id; copied; not NULL
  * @param rank    this rank, 0 to size - 1; each rank once
  * @param config  options, borrowed; NULL: defaults
@@ -312,7 +313,7 @@ TWILL_API enum twill_status twill_comm_init_env(twill_comm_t *comm,
  * then be used by one thread with groups, or handed to threads.
  *
  * @param comms    out, [count]; not NULL. All NULL on errors. In a group: filled at its end
- * @param count    number of ranks, at least 1
+ * @param count    number of ranks, 1 to 65536
  * @param devices  [count], borrowed; TWILL_DEVICE_HOST each; NULL: all host
  * @param config   as in twill_comm_init, for all ranks; its `device` must be unset or host
  *

@@ -21,7 +21,12 @@ static inline enum twill_status tw_api_comm_error(twill_comm_t comm, enum twill_
     return status;
 }
 
-/** comm is a living communicator; otherwise ERR_INVALID, kept. */
+/** This process made what it holds: it is not a fork of one that did; otherwise ERR_USAGE (tw_fail
+ * called, not kept). */
+enum twill_status tw_api_own(const char *call);
+
+/** comm is a living communicator of this process; otherwise ERR_INVALID, after a fork ERR_USAGE;
+ * kept. */
 enum twill_status tw_api_alive(twill_comm_t comm, const char *call);
 
 /**
@@ -39,7 +44,8 @@ enum twill_status tw_api_failure(twill_comm_t comm);
 /** It is in state READY; otherwise ERR_USAGE, kept. */
 enum twill_status tw_api_ready(twill_comm_t comm, const char *call);
 
-/** stream is NULL or a living stream; otherwise ERR_INVALID (tw_fail called, not kept). */
+/** stream is NULL or a living stream of this process; otherwise ERR_INVALID, after a fork ERR_USAGE
+ * (tw_fail called, not kept). */
 enum twill_status tw_api_stream(twill_stream_t stream, const char *call);
 
 /* A config with every field resolved from the caller's struct, its defaults and the parameters. */

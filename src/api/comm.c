@@ -58,13 +58,23 @@ static enum twill_status make(struct tw_comm_args *args, int count, twill_comm_t
     return status;
 }
 
+/* More would be refused at the meeting point, which the attempt would have used up. */
+static enum twill_status check_size(const char *call, const char *what, int size)
+{
+    if (size >= 1 && size <= TW_PLAN_RANKS_MAX)
+        return TWILL_OK;
+    return tw_fail(TWILL_ERR_INVALID, "%s: %s is %d, must be 1 to %d", call, what, size,
+                   TW_PLAN_RANKS_MAX);
+}
+
 static enum twill_status init_args(const char *call, int size, const twill_unique_id *id, int rank,
                                    struct tw_comm_args *args)
 {
     if (!id)
         return tw_fail(TWILL_ERR_INVALID, "%s: the id is NULL", call);
-    if (size < 1)
-        return tw_fail(TWILL_ERR_INVALID, "%s: size is %d, must be at least 1", call, size);
+    enum twill_status status = check_size(call, "size", size);
+    if (tw_failed(status))
+        return status;
     if (rank < 0 || rank >= size)
         return tw_fail(TWILL_ERR_INVALID, "%s: rank %d is out of range: ranks are 0 to %d", call,
                        rank, size - 1);
@@ -127,13 +137,13 @@ enum twill_status twill_comm_init_all(twill_comm_t *comms, int count, const int 
 {
     if (!comms)
         return no_output("comm_init_all");
-    if (count < 1)
-        return tw_api_error(
-            tw_fail(TWILL_ERR_INVALID, "comm_init_all: count is %d, must be at least 1", count));
+    enum twill_status status = check_size("comm_init_all", "count", count);
+    if (tw_failed(status))
+        return tw_api_error(status);
     for (int i = 0; i < count; i++)
         comms[i] = NULL;
     struct tw_comm_args args = {.size = count};
-    enum twill_status status = check_devices(count, devices);
+    status = check_devices(count, devices);
     if (!tw_failed(status))
         status = tw_api_config(config, &args);
     if (!tw_failed(status))

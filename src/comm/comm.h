@@ -30,6 +30,9 @@ struct tw_proc {
  * after fork. */
 enum twill_status tw_proc_get(struct tw_proc **proc);
 void tw_proc_put(void);
+/** In a child of a fork(2) that copied the state: nothing that the parent made may be touched. One
+ * load; does not notice a bare clone(2). */
+bool tw_proc_forked(void);
 
 /* ---- the communicator (comm.c) --------------------------------------------------------------- */
 
@@ -138,8 +141,12 @@ enum twill_status tw_env_args(struct tw_comm_args *args);
 
 /* What a rank says of its current call: equal on all ranks of a collective. For send and recv: the
  * pair's own. */
+/* Calls that are made of a collective, and match only each other. */
+enum tw_call_guise { TW_CALL_PLAIN, TW_CALL_REGISTER, TW_CALL_DEREGISTER };
+
 struct tw_call_info {
     enum tw_coll coll; /* TW_COLL_P2P for send and recv */
+    enum tw_call_guise guise;
     bool is_send;
     int peer; /* send, recv */
     int root;

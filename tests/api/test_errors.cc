@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Knows: which arguments and states are errors and what stays usable. Never knows: how it is
  * checked. */
+#include <climits>
 #include <cstdint>
 
 #include "world.h"
@@ -62,6 +63,12 @@ TEST(Errors, InitArguments)
         EXPECT_EQ(twill_comm_init(&comm, 1, nullptr, 0, nullptr), TWILL_ERR_INVALID);
         EXPECT_EQ(twill_comm_init(&comm, 0, &id, 0, nullptr), TWILL_ERR_INVALID);
         says(nullptr, "size is 0");
+        for (int size : {65537, INT_MAX, INT_MIN}) {
+            EXPECT_EQ(twill_comm_init(&comm, size, &id, 0, nullptr), TWILL_ERR_INVALID) << size;
+            says(nullptr, "must be 1 to 65536");
+            twill_comm_t *untouched = &comm; /* as if there were room for so many */
+            EXPECT_EQ(twill_comm_init_all(untouched, size, nullptr, nullptr), TWILL_ERR_INVALID);
+        }
         EXPECT_EQ(twill_comm_init(&comm, 2, &id, 2, nullptr), TWILL_ERR_INVALID);
         says(nullptr, "rank 2 is out of range");
         EXPECT_EQ(twill_comm_init(&comm, 2, &id, -1, nullptr), TWILL_ERR_INVALID);
