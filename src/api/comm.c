@@ -168,7 +168,7 @@ enum twill_status twill_comm_finalize(twill_comm_t comm)
     if (tw_failed(status) && tw_failed(tw_api_failure(comm)))
         status = tw_comm_status(comm);
     else if (tw_failed(status))
-        tw_last_error_keep(comm);
+        tw_last_error_keep(tw_comm_key(comm));
     tw_api_leave(comm);
     return status;
 }

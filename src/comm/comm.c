@@ -91,6 +91,7 @@ enum twill_status tw_comm_prepare(const struct tw_comm_args *args, struct twill_
         return TWILL_ERR_NOMEM;
     comm->args = *args;
     comm->args.name[sizeof(comm->args.name) - 1] = '\0';
+    tw_random(&comm->key, sizeof(comm->key));
     comm->rank = args->rank;
     comm->size = args->size;
     (void)pthread_mutex_init(&comm->lock, NULL);

@@ -59,6 +59,7 @@ struct tw_comm_args {
 
 struct twill_comm {
     uint64_t magic; /* TW_COMM_MAGIC while alive */
+    uint64_t key;   /* random: no other communicator has or had it, as it may have the address */
     struct tw_comm_args args;
     struct tw_proc *proc; /* referenced */
     int rank, size;
@@ -87,6 +88,9 @@ struct twill_comm {
     bool retired;                   /* its user is done with it */
     struct twill_comm *parked_next; /* it waits for other ranks of this process */
 };
+
+/** Under which a thread's last error on comm is kept; NULL: calls without one. */
+static inline uint64_t tw_comm_key(const struct twill_comm *comm) { return comm ? comm->key : 0; }
 
 /** Handle in state INIT; nothing is connected yet. Checks nothing but memory. */
 enum twill_status tw_comm_prepare(const struct tw_comm_args *args, struct twill_comm **comm);

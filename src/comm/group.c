@@ -111,7 +111,7 @@ static void inits_give_up(const struct group *g, enum twill_status status)
     for (size_t i = 0; i < g->ninits; i++)
         tw_comm_give_up(g->inits[i].comm);
     tw_fail_again(status, text);
-    tw_last_error_keep(NULL);
+    tw_last_error_keep(0);
 }
 
 static enum twill_status inits_run(const struct group *g)
@@ -168,7 +168,7 @@ enum twill_status tw_finalize_all(struct twill_comm *const *comms, size_t count)
     if (!all) {
         for (size_t i = 0; i < count; i++)
             tw_comm_fail(comms[i], TWILL_ERR_NOMEM, "finalize: no memory for %zu ranks", count);
-        tw_last_error_keep(NULL);
+        tw_last_error_keep(0);
         return TWILL_ERR_NOMEM;
     }
     for (size_t i = 0; i < count; i++) {
@@ -192,9 +192,9 @@ enum twill_status tw_finalize_all(struct twill_comm *const *comms, size_t count)
             status = TWILL_INPROGRESS;
         if (!tw_failed(all[i].status))
             continue;
-        tw_last_error_set(comms[i], all[i].text);
+        tw_last_error_set(tw_comm_key(comms[i]), all[i].text);
         if (!tw_failed(status))
-            tw_last_error_set(NULL, all[i].text);
+            tw_last_error_set(0, all[i].text);
         status = tw_failed(status) ? status : all[i].status;
     }
     free(all);
@@ -212,7 +212,7 @@ static enum twill_status finals_run(const struct group *g)
             claimed++;
     }
     if (tw_failed(status))
-        tw_last_error_keep(NULL);
+        tw_last_error_keep(0);
     else if (claimed)
         status = tw_finalize_all(g->finals, claimed);
     for (size_t i = 0; i < claimed; i++)
@@ -228,7 +228,7 @@ enum twill_status tw_group_end(void)
     if (!open_group.depth) {
         enum twill_status status =
             tw_fail(TWILL_ERR_USAGE, "group_end: no group is open in this thread");
-        tw_last_error_keep(NULL);
+        tw_last_error_keep(0);
         return status;
     }
     if (--open_group.depth)

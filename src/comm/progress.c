@@ -302,7 +302,7 @@ enum twill_status tw_progress_stream(struct tw_progress *progress, struct tw_str
         status = stream->status;
         stream->status = TWILL_OK;
         if (tw_failed(status))
-            tw_last_error_set(NULL, stream->text);
+            tw_last_error_set(0, stream->text);
     }
     pthread_mutex_unlock(&progress->lock);
     return status;

@@ -121,7 +121,7 @@ static enum twill_status finalize_join(struct twill_comm *comm)
     comm->init_thread_on = false;
     if (!healthy || !tw_failed(tw_comm_status(comm)))
         return TWILL_OK;
-    tw_last_error_set(NULL, comm->failure);
+    tw_last_error_set(0, comm->failure);
     return tw_comm_status(comm);
 }
 

@@ -81,7 +81,7 @@ TEST(Progress, StreamTakesTheFirstErrorAndGivesItOnce)
     struct tw_item *items[] = {item_of(&a.comm, stream), item_of(&a.comm, stream)};
     ASSERT_EQ(tw_progress_submit(engine.progress, items, 2), TWILL_OK);
     EXPECT_EQ(tw_progress_stream(engine.progress, stream, true), TWILL_ERR_ABORTED);
-    EXPECT_STREQ(tw_last_error_find(nullptr), "given up");
+    EXPECT_STREQ(tw_last_error_find(0), "given up");
     EXPECT_EQ(tw_progress_stream(engine.progress, stream, false), TWILL_OK);
     tw_progress_drain(engine.progress, &a.ops, false);
     EXPECT_EQ(tw_stream_destroy(stream), TWILL_OK);

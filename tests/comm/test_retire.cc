@@ -158,7 +158,7 @@ TEST_F(Retire, WithoutAThreadFinalizeFailsOnAllAtOnce)
     EXPECT_EQ(TWILL_ERR_SYSTEM, tw_finalize_all(comms.data(), 3));
     EXPECT_TRUE(inject::done());
     EXPECT_LT(now_ms() - start, 4000u);
-    EXPECT_TRUE(contains(tw_last_error_find(nullptr), "does not start"));
+    EXPECT_TRUE(contains(tw_last_error_find(0), "does not start"));
     expect_all_failed(comms, TWILL_ERR_SYSTEM, "does not start");
     for (struct twill_comm *comm : comms)
         EXPECT_EQ(TWILL_OK, tw_comm_retire(comm));
