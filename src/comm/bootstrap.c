@@ -158,7 +158,6 @@ static enum twill_status welcome_wait(struct tw_boot *boot)
     comm->id_hash = tw_hash64(boot->welcome.nonce, sizeof(boot->welcome.nonce));
     comm->ranks_here = boot->welcome.ranks_here;
     comm->ranks_host = boot->welcome.ranks_host;
-    comm->crowded = comm->ranks_host > comm->proc->cpus;
     return TWILL_OK;
 }
 
