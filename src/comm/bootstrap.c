@@ -158,7 +158,6 @@ static enum twill_status welcome_wait(struct tw_boot *boot)
     boot->welcome.parent_door[sizeof(boot->welcome.parent_door) - 1] = '\0';
     comm->ranks_here = boot->welcome.ranks_here;
     comm->ranks_host = boot->welcome.ranks_host;
-    comm->crowded = comm->ranks_host > comm->proc->cpus;
     return TWILL_OK;
 }
 

@@ -10,6 +10,7 @@
 #include "base/host.h"
 #include "base/param.h"
 #include "base/status.h"
+#include "base/time.h"
 #include "channel/channel.h"
 #include "device/exec.h"
 #include "plan/plan.h"
@@ -23,7 +24,8 @@ struct tw_proc {
     const struct tw_params *params;
     struct tw_nets nets;
     enum tw_isa isa;
-    int cpus;                     /* allowed */
+    int cpu_quota;                /* CPUs that the cgroup allows; 0: no limit */
+    uint64_t pause_ps;            /* of tw_pause_ps */
     struct tw_progress *progress; /* owned; runs what streams were given (progress.c) */
 };
 /** Opened at the first reference: parameters frozen, nets opened, control thread started. ERR_USAGE
@@ -68,7 +70,7 @@ struct twill_comm {
     int rank, size;
     int ranks_here;                    /* ranks of this communicator in this process */
     int ranks_host;                    /* ranks of this communicator on this host */
-    bool crowded;                      /* more ranks on the host than CPUs: waits yield at once */
+    struct tw_patience patience;       /* of waits for other ranks */
     int state;                         /* atomic: enum tw_comm_state */
     int status;                        /* atomic: OK, or the first failure (negative): sticky */
     enum twill_status failing;         /* as status, but before the peers are told */

@@ -190,13 +190,14 @@ static size_t shares_step(struct closing *c, bool *advanced)
 static void shares_run(struct closing *c)
 {
     struct tw_backoff backoff;
-    bool crowded = false;
+    struct tw_patience patience = TW_PATIENCE_NONE;
     for (size_t i = 0; i < c->nshares; i++) {
         struct share *share = &c->shares[i];
         share->at = share->queued ? NULL : share->first;
-        crowded |= share->comm->crowded;
+        if (share->at)
+            patience = tw_patience_both(patience, share->comm->patience);
     }
-    tw_backoff_init(&backoff, crowded);
+    tw_backoff_init(&backoff, patience);
     for (;;) {
         bool advanced = false;
         if (!shares_step(c, &advanced))

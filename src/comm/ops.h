@@ -41,9 +41,16 @@ struct tw_item {
     char text[TW_ERROR_TEXT_BYTES]; /* sentence of a negative status */
 };
 
-/* Bound on an exec's local scratch: the same on all ranks, since the shape of a call depends on it.
- */
+/* Bound on an exec's scratch, its own or peers': the same on all ranks, since the shape of a call
+ * depends on it. */
 #define TW_OPS_SCRATCH_BYTES ((size_t)256 << 10)
+/** The communicator's: less where scratch that peers write is taken from a short staging. */
+static inline size_t tw_ops_scratch_bytes(const struct twill_comm *comm)
+{
+    size_t shared_bytes = tw_chan_scratch_bytes(comm->chan);
+
+    return shared_bytes > 0 ? shared_bytes : TW_OPS_SCRATCH_BYTES;
+}
 
 /* Words that peers may raise, for each rank, where plans may use signals at all. */
 #define TW_OPS_SIGNALS 64

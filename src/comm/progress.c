@@ -180,14 +180,15 @@ static struct tw_item *round_collect(const struct tw_progress *progress)
  */
 
 /* Moves each item once. @return those that ended, chained by next_round */
-static struct tw_item *round_run(struct tw_item *round, bool *advanced, bool *crowded)
+static struct tw_item *round_run(struct tw_item *round, bool *advanced,
+                                 struct tw_patience *patience)
 {
     struct tw_item *ended = NULL, **last = &ended;
     uint64_t now_ns = tw_now_ns();
     struct tw_item *next;
     for (struct tw_item *item = round; item; item = next) {
         next = item->next_round;
-        *crowded |= item->comm->crowded;
+        *patience = tw_patience_both(*patience, item->comm->patience);
         if (tw_item_step(item, now_ns, advanced) == TWILL_INPROGRESS)
             continue;
         *last = item;
@@ -201,7 +202,7 @@ static void *progress_main(void *argument)
 {
     struct tw_progress *progress = argument;
     struct tw_backoff backoff;
-    tw_backoff_init(&backoff, false);
+    tw_backoff_init(&backoff, (struct tw_patience){0});
     pthread_mutex_lock(&progress->lock);
     for (;;) {
         struct tw_item *round = round_collect(progress);
@@ -213,10 +214,11 @@ static void *progress_main(void *argument)
             continue;
         }
         pthread_mutex_unlock(&progress->lock);
-        bool advanced = false, crowded = false;
-        struct tw_item *ended = round_run(round, &advanced, &crowded);
+        bool advanced = false;
+        struct tw_patience patience = TW_PATIENCE_NONE;
+        struct tw_item *ended = round_run(round, &advanced, &patience);
         if (advanced) {
-            tw_backoff_init(&backoff, crowded);
+            tw_backoff_init(&backoff, patience);
         } else {
             tw_backoff_wait(&backoff);
         }
