@@ -237,7 +237,10 @@ TWILL_API enum twill_status twill_param_set(const char *name, const char *value)
 
 /**
  * Make the id of a new communicator, and its meeting point in this process. One rank makes it and
- * hands it to the others; the process that made it must live until all ranks are connected.
+ * hands it to the others; the process that made it must live until all ranks are connected. An id
+ * may be made early: the first rank has TWILL_ID_TIMEOUT (an hour) to come, the others then have
+ * TWILL_INIT_TIMEOUT. Until then it holds a few threads, a socket and TWILL_STAGING bytes of
+ * address space; the end of the process or of other communicators does not wait for it.
  *
  * @param id  out, 128 bytes, opaque; holds the secret key; not NULL. Good for one communicator
  *
@@ -280,7 +283,8 @@ TWILL_API enum twill_status twill_get_unique_id(twill_unique_id *id);
  *         TWILL_ERR_VERSION  ranks differ in version or in an option that must be the same (both
  *                            values are named)
  *         TWILL_ERR_MISMATCH ranks disagree on size, or claim the same rank
- *         On errors nothing is left behind.
+ *         On errors nothing is left behind, but that the process that made the id tells ranks that
+ *         come within the next second why it failed.
  *
  * Threads: any; ranks of one communicator may be threads of one process. Blocks for the other ranks
  * unless config.blocking is 0 or a group is open.

@@ -310,8 +310,9 @@ static enum twill_status args_fill(const struct tw_proc *proc, struct tw_comm_ar
     args->size = env.size;
     args->keyless = keyless;
     args->from_env = true;
+    args->own_id = env.rank == 0;
     if (env.rank == 0)
-        status = tw_meeting_open(meet, key, keyless, meet);
+        status = tw_meeting_open(meet, key, keyless, proc->params->init_timeout_ns, meet);
     if (status == TWILL_OK)
         status = tw_id_fill(&proc->host, key, meet, &args->id);
     sodium_memzero(key, sizeof(key));
