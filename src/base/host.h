@@ -16,6 +16,11 @@ struct tw_host {
 };
 enum twill_status tw_host_get(const char *hostid_override, struct tw_host *host);
 
+enum tw_here { TW_HERE_UNKNOWN, TW_HERE_YES, TW_HERE_NO };
+/** Is it a name or an address of this host? A name that is not this host's own is looked up, which
+ * may take as long as the resolver lets it; UNKNOWN when it is not found. (address.c) */
+enum tw_here tw_host_here(const char *address);
+
 /** CPUs this process may run on (affinity and cgroup); at least 1. */
 int tw_host_cpus_allowed(void);
 

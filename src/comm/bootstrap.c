@@ -74,7 +74,14 @@ static enum twill_status meet_connect(const struct tw_boot *boot, const struct t
         wait.deadline_ns = 1;
     tw_meet_caller_name(boot->comm->rank, own);
     enum twill_status status = tw_sock_connect_as(fd, own, id->meet, &wait);
-    return status == TWILL_ERR_TIMEOUT && !boot->comm->args.from_env ? TWILL_ERR_PEER : status;
+    if (status != TWILL_ERR_TIMEOUT)
+        return status;
+    if (!boot->comm->args.from_env)
+        return TWILL_ERR_PEER;
+    return tw_fail(TWILL_ERR_TIMEOUT,
+                   "init: rank %d found no meeting point on host %s: rank 0 has not come, or it is "
+                   "on another host (this build connects ranks of one host)",
+                   boot->comm->rank, boot->comm->proc->host.name);
 }
 
 static enum twill_status meet_gone(const struct tw_boot *boot)
