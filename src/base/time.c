@@ -74,8 +74,13 @@ struct tw_patience tw_patience_for(uint64_t pause_ps, bool crowded)
 
 struct tw_patience tw_patience_both(struct tw_patience a, struct tw_patience b)
 {
-    return (struct tw_patience){a.spins < b.spins ? a.spins : b.spins,
-                                a.yields > b.yields ? a.yields : b.yields};
+    uint64_t sum = (uint64_t)a.spins + b.spins;
+    uint32_t yields = a.yields > b.yields ? a.yields : b.yields;
+
+    if (a.spins == UINT32_MAX || b.spins == UINT32_MAX)
+        return (struct tw_patience){a.spins < b.spins ? a.spins : b.spins, yields};
+    return (struct tw_patience){(uint32_t)(sum > 0 ? (uint64_t)a.spins * b.spins / sum : 0),
+                                yields};
 }
 
 bool tw_backoff_wait(struct tw_backoff *backoff)

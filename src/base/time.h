@@ -41,7 +41,7 @@ struct tw_patience {
 };
 
 /* A wait shorter than this enters the kernel nowhere, unless it is crowded. */
-#define TW_SPIN_NS 100000
+#define TW_SPIN_NS 100000ull
 
 /**
  * How long to spin where waiters have a CPU each: TW_SPIN_NS at least, so that whoever comes within
@@ -52,8 +52,11 @@ struct tw_patience {
  * @param pause_ps  of tw_pause_ps
  */
 struct tw_patience tw_patience_for(uint64_t pause_ps, bool crowded);
-/** Of two who wait together: the lesser spinning, the more yielding. */
+/** Of one who waits for two things and polls both between pauses: as many spins as take as long,
+ * the more yielding. */
 struct tw_patience tw_patience_both(struct tw_patience a, struct tw_patience b);
+/** Of one who waits for nothing: the neutral one of tw_patience_both. */
+#define TW_PATIENCE_NONE ((struct tw_patience){UINT32_MAX, 0})
 
 struct tw_backoff {
     uint32_t spins; /* so far */

@@ -190,11 +190,12 @@ static size_t shares_step(struct closing *c, bool *advanced)
 static void shares_run(struct closing *c)
 {
     struct tw_backoff backoff;
-    struct tw_patience patience = {UINT32_MAX, 0};
+    struct tw_patience patience = TW_PATIENCE_NONE;
     for (size_t i = 0; i < c->nshares; i++) {
         struct share *share = &c->shares[i];
         share->at = share->queued ? NULL : share->first;
-        patience = tw_patience_both(patience, share->comm->patience);
+        if (share->at)
+            patience = tw_patience_both(patience, share->comm->patience);
     }
     tw_backoff_init(&backoff, patience);
     for (;;) {

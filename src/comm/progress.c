@@ -216,7 +216,7 @@ static void *progress_main(void *argument)
         }
         pthread_mutex_unlock(&progress->lock);
         bool advanced = false;
-        struct tw_patience patience = {UINT32_MAX, 0};
+        struct tw_patience patience = TW_PATIENCE_NONE;
         struct tw_item *ended = round_run(round, &advanced, &patience);
         if (advanced) {
             tw_backoff_init(&backoff, patience);

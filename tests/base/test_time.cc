@@ -96,11 +96,17 @@ TEST(Time, CrowdedYieldsAtOnce)
     EXPECT_GT(crowded.yields, tw_patience_for(50000, false).yields);
 }
 
-TEST(Time, TheLessPatientSpinsDecide)
+TEST(Time, WhoPollsTwoSpinsHalfAsOften)
 {
-    const struct tw_patience both = tw_patience_both({100, 3}, {7, 50});
-    EXPECT_EQ(7u, both.spins);
+    struct tw_patience both = tw_patience_both({100, 3}, {100, 50});
+    EXPECT_EQ(50u, both.spins);
     EXPECT_EQ(50u, both.yields);
+    EXPECT_EQ(33u, tw_patience_both(both, {100, 0}).spins);
+    EXPECT_EQ(0u, tw_patience_both({0, 3}, {100, 50}).spins) << "crowded";
+    EXPECT_EQ(0u, tw_patience_both({0, 3}, {0, 50}).spins);
+    both = tw_patience_both({UINT32_MAX, 0}, {100, 3});
+    EXPECT_EQ(100u, both.spins);
+    EXPECT_EQ(3u, both.yields);
 }
 
 TEST(Time, BackoffCountersDoNotWrap)
