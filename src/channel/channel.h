@@ -57,8 +57,8 @@ struct tw_chan_share {
 /**
  * The largest power of two of FIFO bytes from 256 KiB down to 1 KiB, and as much scratch (from
  * scratch_most down to 4 KiB, if any is wanted), for which all that this process needs fits into a
- * sixteenth of the staging still free; the least if that at least fits at all. Ranks take the least
- * over all ranks.
+ * sixteenth of the staging still free and leaves what 48 such communicators need at least; the
+ * least if that at least fits at all. Ranks take the least over all ranks.
  */
 struct tw_chan_share tw_chan_share_find(const struct tw_nets *nets,
                                         const struct tw_chan_need *need);

@@ -4,6 +4,7 @@ TESTS += tests/comm/test_comm
 tests_comm_test_comm_SOURCES = tests/comm/test_comm.cc tests/comm/test_proc.cc tests/comm/test_id.cc \
 	tests/comm/test_bootstrap.cc tests/comm/test_control.cc tests/comm/test_record.cc \
 	tests/comm/test_env.cc tests/comm/test_ops.cc tests/comm/test_plans.cc \
+	tests/comm/test_staging.cc \
 	tests/comm/test_progress.cc \
 	tests/comm/test_group.cc tests/comm/test_stream.cc \
 	tests/comm/ranks.cc tests/comm/ranks.h tests/api/world.cc tests/api/world.h
