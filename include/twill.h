@@ -348,12 +348,13 @@ TWILL_API enum twill_status twill_comm_finalize(twill_comm_t comm);
 
 /**
  * Free a communicator and all that it holds; registrations that are left end too. A ready and
- * healthy one is finalized first. A failed, aborted, connecting or finalized one is freed at once:
- * no peer is waited for.
+ * healthy one is finalized first, and a finalize that goes on by itself comes to its end. A failed,
+ * aborted, connecting or finalized one is freed at once: no peer is waited for.
  *
  * When several ranks of a healthy communicator live in this process, they may be destroyed one
  * after another by one thread: all but the last return at once, and the last finalizes for all. The
- * library holds their memory until then.
+ * library holds their memory until then, and calls of theirs that streams hold go on: their buffers
+ * are free once the streams are synchronized.
  *
  * @param comm  a communicator; NULL: nothing happens. The handle is dead afterwards, unless the
  *              status is TWILL_ERR_INVALID, TWILL_ERR_USAGE or TWILL_ERR_BUSY
@@ -364,7 +365,8 @@ TWILL_API enum twill_status twill_comm_finalize(twill_comm_t comm);
  *         TWILL_ERR_BUSY     another thread is inside a call of comm; call again later
  *         any other          gone; finalizing failed so
  *
- * Threads: one, the last to use comm. Blocks as finalize does; never for a failed communicator.
+ * Threads: one, the last to use comm. Blocks as finalize does; never for a failed communicator, or
+ * while other ranks of it live in this process.
  */
 TWILL_API enum twill_status twill_comm_destroy(twill_comm_t comm);
 

@@ -10,14 +10,14 @@
 /** Keep the newest failure for calls without a communicator. */
 static inline enum twill_status tw_api_error(enum twill_status status)
 {
-    tw_last_error_keep(NULL);
+    tw_last_error_keep(0);
     return status;
 }
 
 /** Keep the newest failure for comm. */
 static inline enum twill_status tw_api_comm_error(twill_comm_t comm, enum twill_status status)
 {
-    tw_last_error_keep(comm);
+    tw_last_error_keep(tw_comm_key(comm));
     return status;
 }
 

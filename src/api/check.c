@@ -29,7 +29,7 @@ enum twill_status tw_api_failure(twill_comm_t comm)
 {
     enum twill_status status = tw_comm_status(comm);
     if (tw_failed(status))
-        tw_last_error_set(comm, comm->failure);
+        tw_last_error_set(tw_comm_key(comm), comm->failure);
     return status;
 }
 

@@ -27,6 +27,16 @@ static void name_by_id(struct tw_comm_args *args)
                  (unsigned long long)tw_hash64(&args->id, sizeof args->id) & 0xffffff);
 }
 
+/* The newest failure says why. */
+static void give_up(struct twill_comm *const *comms, int count, enum twill_status status)
+{
+    char text[TW_ERROR_TEXT_BYTES];
+    snprintf(text, sizeof text, "%s", tw_fail_text());
+    for (int i = 0; i < count; i++)
+        tw_comm_give_up(comms[i]);
+    tw_fail_again(status, text);
+}
+
 /* Prepare count communicators that differ in rank only, and connect or note them. outs are NULL. */
 static enum twill_status make(struct tw_comm_args *args, int count, twill_comm_t *outs)
 {
@@ -52,8 +62,8 @@ static enum twill_status make(struct tw_comm_args *args, int count, twill_comm_t
                 tw_fail_again(status, comms[i]->failure);
         }
     }
-    for (int i = 0; i < made && tw_failed(status); i++)
-        tw_comm_free(comms[i]);
+    if (tw_failed(status))
+        give_up(comms, made, status);
     free(comms);
     return status;
 }
@@ -168,7 +178,7 @@ enum twill_status twill_comm_finalize(twill_comm_t comm)
     if (tw_failed(status) && tw_failed(tw_api_failure(comm)))
         status = tw_comm_status(comm);
     else if (tw_failed(status))
-        tw_last_error_keep(comm);
+        tw_last_error_keep(tw_comm_key(comm));
     tw_api_leave(comm);
     return status;
 }

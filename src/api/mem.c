@@ -158,7 +158,7 @@ enum twill_status twill_register(twill_comm_t comm, void *ptr, size_t bytes, twi
     } else {
         free(made);
         if (!tw_failed(tw_api_failure(comm)))
-            tw_last_error_keep(comm);
+            tw_last_error_keep(tw_comm_key(comm));
     }
     tw_api_leave(comm);
     return status;
@@ -190,7 +190,7 @@ static enum twill_status deregister(twill_comm_t comm, struct twill_reg *reg)
         char named[NAMED_BYTES] = "";
         status = agree(comm, TW_CALL_DEREGISTER, TWILL_OK, named);
         if (tw_failed(status) && !tw_failed(tw_api_failure(comm)))
-            tw_last_error_keep(comm);
+            tw_last_error_keep(tw_comm_key(comm));
     }
     *at = reg->next;
     free(reg);

@@ -106,7 +106,8 @@ static enum twill_status identity_fill(struct tw_proc *proc)
         status = tw_isa_select(proc->params->isa[0] != '\0' ? proc->params->isa : NULL, &proc->isa);
     if (status != TWILL_OK)
         return status;
-    proc->cpus = tw_host_cpus_allowed();
+    proc->cpu_quota = tw_host_cpu_quota();
+    proc->pause_ps = tw_pause_ps();
     memcpy(proc->id.host, proc->host.id, sizeof(proc->id.host));
     tw_random(proc->id.nonce, sizeof(proc->id.nonce));
     return TWILL_OK;

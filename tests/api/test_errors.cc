@@ -6,6 +6,10 @@
 
 #include "world.h"
 
+extern "C" {
+#include "comm/comm.h"
+}
+
 namespace
 {
 
@@ -243,6 +247,30 @@ TEST(Errors, LastErrorIsOfThreadAndCommunicator)
         world::threads(1, [&](int) { says(b, "aborted"); });
         EXPECT_OK(twill_comm_destroy(a), nullptr);
         EXPECT_OK(twill_comm_destroy(b), nullptr);
+    });
+}
+
+/* What a thread keeps of a communicator that another one has destroyed is not a new one's, which
+ * may be at the same address. */
+TEST(Errors, LastErrorIsNotInheritedByAddress)
+{
+    world::run_alone([] {
+        static struct twill_comm place;
+        uint64_t keys[2] = {};
+        for (uint64_t &key : keys) {
+            twill_comm_t comm = nullptr;
+            ASSERT_OK(twill_comm_init_all(&comm, 1, nullptr, nullptr), nullptr);
+            key = tw_comm_key(comm);
+            ASSERT_OK(twill_comm_destroy(comm), nullptr);
+        }
+        place.magic = TW_COMM_MAGIC;
+        place.key = keys[0];
+        EXPECT_EQ(twill_comm_rank(&place, nullptr), TWILL_ERR_INVALID);
+        says(&place, "comm_rank");
+        place.key = keys[1];
+        EXPECT_STREQ(twill_last_error(&place), "");
+        EXPECT_EQ(twill_comm_size(&place, nullptr), TWILL_ERR_INVALID);
+        says(&place, "comm_size");
     });
 }
 

@@ -187,6 +187,25 @@ TEST(Life, ManyCommunicatorsOneAfterAnother)
     });
 }
 
+/* One thread ends both: the first one's finalize waits for the second one, its destroy does not. */
+TEST(Life, NonBlockingFinalizeAndDestroyOneRankAfterAnother)
+{
+    world::run_alone(
+        [] {
+            twill_config config = TWILL_CONFIG_INIT;
+            config.blocking = 0;
+            twill_comm_t comms[2];
+            ASSERT_EQ(twill_comm_init_all(comms, 2, nullptr, &config), TWILL_INPROGRESS);
+            for (twill_comm_t comm : comms)
+                ASSERT_EQ(settle(comm), TWILL_OK) << world::text(comm);
+            for (twill_comm_t comm : comms) {
+                ASSERT_EQ(twill_comm_finalize(comm), TWILL_INPROGRESS);
+                EXPECT_OK(twill_comm_destroy(comm), nullptr);
+            }
+        },
+        {{"TWILL_TIMEOUT", "5s"}});
+}
+
 /* Several ranks in each of two processes. */
 TEST(Life, ThreadsInProcesses)
 {
