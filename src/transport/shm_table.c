@@ -191,11 +191,10 @@ static enum twill_status wait_change(struct tw_net *net, const struct tw_sock_wa
         return tw_fail(TWILL_ERR_ABORTED, "connecting was cancelled");
     }
     if (wait->deadline_ns != TW_NEVER && tw_now_ns() >= wait->deadline_ns) {
-        return tw_fail(TWILL_ERR_TIMEOUT, "connecting to a process: the deadline passed");
+        return tw_fail(TWILL_ERR_TIMEOUT, "its process did not connect before the deadline");
     }
     if (net->shm->refusals != refusals) {
-        return tw_fail(net->shm->refused_status, "connecting to a process: %s",
-                       net->shm->refused_text);
+        return tw_fail(net->shm->refused_status, "%s", net->shm->refused_text);
     }
     return TWILL_OK;
 }
