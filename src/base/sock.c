@@ -354,6 +354,9 @@ enum twill_status tw_sock_recv_fd(int fd, int *passed, const struct tw_sock_wait
     }
     if (kept >= 0)
         (void)close(kept);
+    if (count == 0 && got == 1 && mark == FD_MARK && (message.msg_flags & MSG_CTRUNC) != 0)
+        return tw_fail(TWILL_ERR_SYSTEM,
+                       "unix socket: the peer's descriptor finds no room: too many open files");
     if (got == 0)
         return tw_fail(TWILL_ERR_PEER, "unix socket: closed by the peer, a descriptor is missing");
     return tw_fail(TWILL_ERR_PEER, "unix socket: the peer sent %d descriptors, one was to come",

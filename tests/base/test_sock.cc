@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <string>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -306,6 +307,22 @@ TEST_F(Sock, ADescriptorTravels)
     close(passed);
     EXPECT_EQ(0, read(ends[0], &byte, 1)) << "a copy was left open";
     close(ends[0]);
+}
+
+TEST_F(Sock, ADescriptorThatFindsNoRoomIsThisProcessesFault)
+{
+    struct rlimit before;
+    int passed = -1;
+    ASSERT_EQ(TWILL_OK, tw_sock_send_fd(a_, a_, &wait_));
+    int first_free = dup(a_);
+    close(first_free);
+    ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &before));
+    struct rlimit tight = {static_cast<rlim_t>(first_free), before.rlim_max};
+    ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &tight));
+    EXPECT_EQ(TWILL_ERR_SYSTEM, tw_sock_recv_fd(b_, &passed, &wait_));
+    ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &before));
+    EXPECT_NE(nullptr, std::strstr(tw_fail_text(), "too many open files")) << tw_fail_text();
+    EXPECT_EQ(-1, passed);
 }
 
 TEST_F(Sock, StrayDescriptorsAreClosed)
