@@ -3,11 +3,20 @@
 #include "plan/plans.hh"
 
 extern "C" {
+#include "base/log.h"
 #include "plan/cost.h"
 }
 
 namespace
 {
+
+// What is refused is said in a log that nobody wants to see here.
+class Cost : public testing::Test
+{
+  protected:
+    void SetUp() override { ASSERT_EQ(tw_log_configure("error", nullptr), TWILL_OK); }
+    void TearDown() override { tw_log_configure("warn", nullptr); }
+};
 
 const uint64_t kNs = 1000; // in ps
 
@@ -86,7 +95,7 @@ const char *kSend = "plan send broadcast ranks 2 root 0\n"
                     "rank 0\nlane channel 0\nsend to 1 src in.0[0]\ncopy src in.0[0] dst out.0[0]\n"
                     "rank 1\nlane channel 0\nrecv from 0 dst out.0[0]\n";
 
-TEST(Cost, OneMessage)
+TEST_F(Cost, OneMessage)
 {
     tw_cost_table table = byte_is_ns();
     set(table, "host.call", 10 * kNs);
@@ -104,7 +113,7 @@ TEST(Cost, OneMessage)
     EXPECT_EQ(ns_of(plan, flat, table, bytes_of(0)), 121u);
 }
 
-TEST(Cost, RatesOfReduceAndOfPathsBound)
+TEST_F(Cost, RatesOfReduceAndOfPathsBound)
 {
     tw_cost_table table = byte_is_ns();
     Plan plan =
@@ -123,7 +132,7 @@ TEST(Cost, RatesOfReduceAndOfPathsBound)
     EXPECT_EQ(ns_of(plan, flat, table, bytes_of(1000)), 7000u);
 }
 
-TEST(Cost, BuffersBeyondCachesPayForTheirShares)
+TEST_F(Cost, BuffersBeyondCachesPayForTheirShares)
 {
     tw_cost_table table = byte_is_ns();
     Plan plan = parse("plan own all_gather ranks 1 root 0\nfacts\npart equal groups 1 per 1\n"
@@ -140,7 +149,7 @@ TEST(Cost, BuffersBeyondCachesPayForTheirShares)
 }
 
 // Slices wait for a free slot: with the receiver four times slower the sender goes at its pace.
-TEST(Cost, FifosPushBack)
+TEST_F(Cost, FifosPushBack)
 {
     std::string text = "plan many broadcast ranks 2 root 0\nfacts depth 2 fifos 1 widest 1\n"
                        "part equal groups 1 per 8\nrank 0\n";
@@ -176,7 +185,7 @@ const char *kChain =
     "rank 1\nlane channel 0\nrecv_send from 0 to 2 dst out.0[0] store\n"
     "rank 2\nlane channel 0\nrecv from 1 dst out.0[0]\n";
 
-TEST(Cost, SlicesPipelineAndLoopsRepeat)
+TEST_F(Cost, SlicesPipelineAndLoopsRepeat)
 {
     tw_cost_table table = byte_is_ns();
     set(table, "host.step", 5 * kNs);
@@ -196,7 +205,7 @@ TEST(Cost, SlicesPipelineAndLoopsRepeat)
     EXPECT_EQ(ns_of(plan, flat_of(3), table, call), 255u + 400 * 505 + 255);
 }
 
-TEST(Cost, DependenciesBySliceAndWhole)
+TEST_F(Cost, DependenciesBySliceAndWhole)
 {
     std::string text = "plan dep all_reduce ranks 1 root 0\nfacts slices 2 scratch 2\n"
                        "part equal groups 1 per 1\nrank 0\n"
@@ -226,7 +235,7 @@ TEST(Cost, DependenciesBySliceAndWhole)
     EXPECT_EQ(ns_of(parse(slow), flat, table, call), 7u + 200 + 400);
 }
 
-TEST(Cost, PutsSignalsAndGets)
+TEST_F(Cost, PutsSignalsAndGets)
 {
     tw_cost_table table = byte_is_ns();
     set(table, "host.signal", 11 * kNs);
@@ -257,7 +266,7 @@ TEST(Cost, PutsSignalsAndGets)
     EXPECT_EQ(ns_of(parse(get), flat, table, bytes_of(100)), 100u + 100 + 140);
 }
 
-TEST(Cost, WiresWorkWhileTheEngineGoesOn)
+TEST_F(Cost, WiresWorkWhileTheEngineGoesOn)
 {
     tw_cost_table table = byte_is_ns();
     tw_cost_flat flat = flat_of(2);
@@ -274,7 +283,7 @@ TEST(Cost, WiresWorkWhileTheEngineGoesOn)
     EXPECT_EQ(ns_of(plan, flat, table, bytes_of(100)), 103u + 1000 + 5 + 100);
 }
 
-TEST(Cost, RanksThatShareAnEngineTakeTurns)
+TEST_F(Cost, RanksThatShareAnEngineTakeTurns)
 {
     tw_cost_table table = byte_is_ns();
     Plan plan = parse(kSend);
@@ -287,7 +296,7 @@ TEST(Cost, RanksThatShareAnEngineTakeTurns)
 }
 
 // Two plans that move as much in as many steps: one into two ranks, the other into one.
-TEST(Cost, ContentionMakesEqualBytesDearer)
+TEST_F(Cost, ContentionMakesEqualBytesDearer)
 {
     auto pairs = [](int a, int b) {
         std::string text =
@@ -328,7 +337,7 @@ TEST(Cost, ContentionMakesEqualBytesDearer)
     EXPECT_EQ(ns_of(together, flat, table, bytes_of(1000)), 1000u + 4000 + 1000);
 }
 
-TEST(Cost, LimitIsNamed)
+TEST_F(Cost, LimitIsNamed)
 {
     tw_cost_table table = byte_is_ns();
     tw_cost_flat flat = flat_of(2);
@@ -348,7 +357,7 @@ TEST(Cost, LimitIsNamed)
     EXPECT_EQ(price.slices, 3u);
 }
 
-TEST(Cost, RanksOneByOneCostTheSame)
+TEST_F(Cost, RanksOneByOneCostTheSame)
 {
     tw_cost_table table;
     tw_cost_table_default(&table);
@@ -380,7 +389,7 @@ TEST(Cost, RanksOneByOneCostTheSame)
     tw_cost_prog_destroy(prog);
 }
 
-TEST(Cost, MoreBytesAndSlowerPartsNeverCostLess)
+TEST_F(Cost, MoreBytesAndSlowerPartsNeverCostLess)
 {
     tw_cost_table table;
     tw_cost_table_default(&table);
@@ -413,7 +422,7 @@ void refused(const Plan &plan, const tw_cost_call &call, const char *why)
     EXPECT_EQ(price.time_ps, 42u);
 }
 
-TEST(Cost, AbsurdCallsAndPlansThatBlockAreErrors)
+TEST_F(Cost, AbsurdCallsAndPlansThatBlockAreErrors)
 {
     Plan plan = parse(kChain);
     tw_cost_call call = bytes_of(UINT64_MAX);

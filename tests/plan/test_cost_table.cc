@@ -8,11 +8,20 @@
 #include <string>
 
 extern "C" {
+#include "base/log.h"
 #include "plan/cost.h"
 }
 
 namespace
 {
+
+// What is refused is said in a log that nobody wants to see here.
+class CostTable : public testing::Test
+{
+  protected:
+    void SetUp() override { ASSERT_EQ(tw_log_configure("error", nullptr), TWILL_OK); }
+    void TearDown() override { tw_log_configure("warn", nullptr); }
+};
 
 tw_cost_table defaults()
 {
@@ -30,7 +39,7 @@ std::string print(const tw_cost_table &table, const char *note)
     return made;
 }
 
-TEST(CostTable, RowsHaveNamesAndBounds)
+TEST_F(CostTable, RowsHaveNamesAndBounds)
 {
     tw_cost_row row;
     uint32_t i = 0;
@@ -50,7 +59,7 @@ TEST(CostTable, RowsHaveNamesAndBounds)
     EXPECT_EQ(tw_cost_link_name(TW_COST_LINK_COUNT), nullptr);
 }
 
-TEST(CostTable, FilesRoundTrip)
+TEST_F(CostTable, FilesRoundTrip)
 {
     tw_cost_table table = defaults(), read = defaults();
     for (uint32_t i = 0; i < TW_COST_VALUES; i++)
@@ -79,7 +88,7 @@ TEST(CostTable, FilesRoundTrip)
     EXPECT_EQ(tw_cost_table_save("/nowhere/cost", &table, nullptr), TWILL_ERR_SYSTEM);
 }
 
-TEST(CostTable, HashSeesEveryValue)
+TEST_F(CostTable, HashSeesEveryValue)
 {
     tw_cost_table table = defaults();
     uint64_t hash = tw_cost_table_hash(&table);
@@ -90,7 +99,7 @@ TEST(CostTable, HashSeesEveryValue)
     }
 }
 
-TEST(CostTable, PartsOfATableKeepTheRest)
+TEST_F(CostTable, PartsOfATableKeepTheRest)
 {
     tw_cost_table table = defaults();
     std::string text = "\n# mine\ntwill-cost 1 # form\n\n  host.step 12.5\r\nshm.rate 7 #";
@@ -101,7 +110,7 @@ TEST(CostTable, PartsOfATableKeepTheRest)
     EXPECT_EQ(memcmp(&table, &want, sizeof(table)), 0);
 }
 
-TEST(CostTable, WhatIsWrongIsSaidWithItsPlace)
+TEST_F(CostTable, WhatIsWrongIsSaidWithItsPlace)
 {
     struct Case {
         const char *text, *why;
@@ -133,7 +142,7 @@ TEST(CostTable, WhatIsWrongIsSaidWithItsPlace)
 }
 
 // Any bytes are an error or a table, never a crash; the bounds hold whatever was read.
-TEST(CostTable, AnyBytesAreSafe)
+TEST_F(CostTable, AnyBytesAreSafe)
 {
     std::string good = print(defaults(), nullptr);
     uint64_t state = 1;
