@@ -65,6 +65,15 @@ enum twill_status tw_host_get(const char *hostid_override, struct tw_host *host)
     return TWILL_OK;
 }
 
+bool tw_host_runtime_dir(char *path, size_t bytes)
+{
+    const char *directory = secure_getenv("XDG_RUNTIME_DIR");
+    if (directory == NULL || directory[0] != '/' || strlen(directory) >= bytes)
+        return false;
+    memcpy(path, directory, strlen(directory) + 1);
+    return true;
+}
+
 static int affinity_cpus(void)
 {
     for (int room = CPU_SETSIZE; room <= CPU_SETSIZE * 64; room *= 2) {
