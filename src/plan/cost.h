@@ -207,6 +207,7 @@ struct tw_cost_shape {
 struct tw_cost_call {
     uint64_t count; /* bound to every group, whatever its partition's kind */
     uint32_t type_bytes;
+    bool in_place; /* all ranks: a copy from IN to OUT then moves nothing */
     struct tw_cost_shape shape;
 };
 

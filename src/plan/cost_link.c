@@ -222,6 +222,8 @@ static uint16_t does_of(const struct tw_plan_step *step)
         what |= TW_COST_STORES;
     if (step->flags & TW_STEP_WHOLE)
         what |= TW_COST_WHOLE;
+    if (step->op == TW_OP_COPY && step->src.buf == TW_BUF_IN && step->dst.buf == TW_BUF_OUT)
+        what |= TW_COST_OWN;
     return what;
 }
 
@@ -345,9 +347,10 @@ static enum twill_status rank_add(struct tw_cost_prog *prog, const struct tw_pla
     for (uint32_t l = 0; l < from->nlanes; l++)
         lane_deps(prog, &from->lanes[l], first, l);
     bool any = false;
-    uint64_t groups = (uint64_t)tw_buf_groups(plan, rank, TW_BUF_IN, &any) +
-                      tw_buf_groups(plan, rank, TW_BUF_OUT, &any);
-    prog->user_groups = groups > prog->user_groups ? groups : prog->user_groups;
+    uint64_t in = tw_buf_groups(plan, rank, TW_BUF_IN, &any);
+    uint64_t out = tw_buf_groups(plan, rank, TW_BUF_OUT, &any);
+    prog->user_groups = tw_cost_later(prog->user_groups, in + out);
+    prog->most_groups = tw_cost_later(prog->most_groups, in > out ? in : out);
     prog->present[rank] = 1;
     prog->ranks_left--;
     return TWILL_OK;

@@ -19,6 +19,7 @@ enum tw_cost_do {
     TW_COST_WHOLE = 256,    /* the dependency is for all slices */
     TW_COST_WIDE = 512,     /* bytes are of fp32 partials */
     TW_COST_UNSIZED = 1024, /* bytes are the message's */
+    TW_COST_OWN = 2048,     /* copies IN to OUT, which is one place in a call in place */
 };
 
 struct tw_cost_op {
@@ -76,6 +77,7 @@ struct tw_cost_prog {
     uint32_t nengines;             /* the net's, then those of lanes that have their own */
     uint32_t nmarks;
     uint64_t user_groups; /* groups of IN and OUT together, where a rank has most */
+    uint64_t most_groups; /* of the larger one of them */
     struct tw_cost_list ops, lanes, fifos, edges, crossed, raises, waits;
     struct tw_cost_map map;
     uint8_t *present;         /* owned, [nranks] */

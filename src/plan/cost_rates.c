@@ -124,11 +124,13 @@ enum twill_status tw_cost_rates_init(struct tw_cost_rates *rates, const struct t
         return status;
     bool whole = call->shape.slice_elems == 0;
     uint64_t loops = whole ? 1 : call->shape.loops;
-    uint64_t footprint = call->count * call->type_bytes * prog->user_groups;
+    uint64_t groups = call->in_place ? prog->most_groups : prog->user_groups;
+    uint64_t footprint = call->count * call->type_bytes * groups;
     *rates = (struct tw_cost_rates){
         .slices = whole ? 1 : call->shape.slices,
         .loops = loops < TW_COST_LOOPS ? (uint32_t)loops : TW_COST_LOOPS,
         .type_bytes = call->type_bytes,
+        .in_place = call->in_place,
         .wide_num = call->type_bytes > WIDE_BYTES ? call->type_bytes : WIDE_BYTES,
     };
     rates->more_loops = loops - rates->loops;

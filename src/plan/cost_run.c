@@ -78,7 +78,7 @@ static uint64_t slice_bytes(const struct tw_cost_sim *sim, const struct tw_cost_
         const struct tw_cost_queue *in = &sim->fifos[op->in];
         return sim->slots[(size_t)op->in * sim->depth + in->popped % sim->depth].bytes;
     }
-    if (op->cells == 0)
+    if (op->cells == 0 || (rates->in_place && op->does & TW_COST_OWN))
         return 0;
     uint32_t unit = lane->loop * rates->slices + lane->slice;
     uint64_t share = rates->share[op->part * rates->loops * rates->slices + unit];

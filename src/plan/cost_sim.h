@@ -27,6 +27,7 @@ struct tw_cost_rates {
     uint64_t more_loops;           /* not executed */
     uint64_t *share;               /* owned, [nparts * loops * slices]: bytes * 1024 of a cell */
     uint32_t type_bytes, wide_num; /* wide_num: bytes of a partial */
+    bool in_place;
 };
 
 /** Everything that depends on table and call alone. OK, or ERR_INVALID, ERR_NOMEM. */

@@ -113,6 +113,16 @@ TEST_F(Cost, OneMessage)
     EXPECT_EQ(ns_of(plan, flat, table, bytes_of(0)), 121u);
 }
 
+TEST_F(Cost, InPlaceTheOwnCopyIsFree)
+{
+    tw_cost_table table = byte_is_ns();
+    Plan plan = gather_plan(2, 1);
+    tw_cost_call call = bytes_of(1000);
+    EXPECT_EQ(ns_of(plan, flat_of(2), table, call), 3000u);
+    call.in_place = true;
+    EXPECT_EQ(ns_of(plan, flat_of(2), table, call), 2000u);
+}
+
 TEST_F(Cost, RatesOfReduceAndOfPathsBound)
 {
     tw_cost_table table = byte_is_ns();
