@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/param.h"
 #include "base/status.h"
 #include "sim.h"
@@ -85,6 +86,8 @@ enum twill_status sim_table_open(const char *path, struct tw_cost_table *table)
     enum twill_status status = tw_params_get(&params);
     if (tw_failed(status))
         return status;
+    if (strcmp(params->log, "warn") == 0) /* what fails is said once, at the end */
+        tw_log_configure("error", params->log_file);
     tw_cost_table_default(table);
     if (!path && params->cost_file[0])
         path = params->cost_file;

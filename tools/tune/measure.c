@@ -147,6 +147,8 @@ static enum twill_status all_measure(const struct tune_options *options,
     for (int round = 0; round < options->rounds; round++)
         for (int r = 0; r < options->nnranks; r++)
             for (size_t i = 0; !tw_failed(status) && (algo = tw_algo_at(i)) != NULL; i++) {
+                if (options->algo && strcmp(options->algo, algo->name) != 0)
+                    continue;
                 if (!options->quiet)
                     fprintf(stderr, "twill-tune: round %d of %d, %d ranks, %s\n", round + 1,
                             options->rounds, options->nranks[r], algo->name);

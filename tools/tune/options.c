@@ -21,8 +21,9 @@ static const char help[] =
     "  -n RANKS,...     numbers of ranks to measure with (2,4)\n"
     "  -e BYTES         largest size (16M)\n"
     "  --rounds N       of everything; of equal cases the least time counts (3)\n"
+    "  --algo NAME      measure this algorithm only\n"
     "  --from FILE:N    measure nothing: a CSV of twill-perf over N ranks; may be repeated\n"
-    "  --column NAME    of the measured time (time_us)\n"
+    "  --column NAME    of the measured time (time_us_min: what others do only adds)\n"
     "  --cost FILE      table to begin with; else TWILL_COST_FILE, else built in\n"
     "  --run PROGRAM, --perf PROGRAM\n"
     "                   twill-run and twill-perf; beside this program, or in PATH\n"
@@ -35,6 +36,7 @@ enum {
     OPT_ROUNDS = 256,
     OPT_FROM,
     OPT_COLUMN,
+    OPT_ALGO,
     OPT_COST,
     OPT_RUN,
     OPT_PERF,
@@ -44,11 +46,17 @@ enum {
 };
 
 static const struct option long_options[] = {
-    {"rounds", required_argument, NULL, OPT_ROUNDS}, {"from", required_argument, NULL, OPT_FROM},
-    {"column", required_argument, NULL, OPT_COLUMN}, {"cost", required_argument, NULL, OPT_COST},
-    {"run", required_argument, NULL, OPT_RUN},       {"perf", required_argument, NULL, OPT_PERF},
-    {"quiet", no_argument, NULL, OPT_QUIET},         {"help", no_argument, NULL, OPT_HELP},
-    {"version", no_argument, NULL, OPT_VERSION},     {NULL, 0, NULL, 0},
+    {"rounds", required_argument, NULL, OPT_ROUNDS},
+    {"from", required_argument, NULL, OPT_FROM},
+    {"column", required_argument, NULL, OPT_COLUMN},
+    {"algo", required_argument, NULL, OPT_ALGO},
+    {"cost", required_argument, NULL, OPT_COST},
+    {"run", required_argument, NULL, OPT_RUN},
+    {"perf", required_argument, NULL, OPT_PERF},
+    {"quiet", no_argument, NULL, OPT_QUIET},
+    {"help", no_argument, NULL, OPT_HELP},
+    {"version", no_argument, NULL, OPT_VERSION},
+    {NULL, 0, NULL, 0},
 };
 
 static int usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -108,6 +116,16 @@ static int read_rounds(struct tune_options *options, const char *text)
     return -1;
 }
 
+static int read_algo(struct tune_options *options, const char *text)
+{
+    const struct tw_algo *algo;
+    options->algo = text;
+    for (size_t i = 0; (algo = tw_algo_at(i)) != NULL; i++)
+        if (strcmp(algo->name, text) == 0)
+            return -1;
+    return usage("--algo: there is no algorithm '%s'", text);
+}
+
 static int parse_one(struct tune_options *options, int option)
 {
     switch (option) {
@@ -128,6 +146,8 @@ static int parse_one(struct tune_options *options, int option)
     case OPT_COLUMN:
         options->column = optarg;
         return -1;
+    case OPT_ALGO:
+        return read_algo(options, optarg);
     case OPT_COST:
         options->cost = optarg;
         return -1;
@@ -159,7 +179,7 @@ int tune_options_parse(struct tune_options *options, int argc, char **argv)
         .nnranks = 2,
         .rounds = 3,
         .max_bytes = 16 << 20,
-        .column = "time_us",
+        .column = "time_us_min",
     };
     int option;
     while ((option = getopt_long(argc, argv, "o:n:e:", long_options, NULL)) != -1) {

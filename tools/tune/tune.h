@@ -25,6 +25,7 @@ struct tune_options {
     uint64_t max_bytes;
     const char *run, *perf; /* programs; NULL: beside this one, or in PATH */
     const char *column;
+    const char *algo; /* the only one to measure; NULL: all */
     struct tune_sweep sweeps[SIM_FILES_MOST];
     int nsweeps;
     bool quiet;
