@@ -124,14 +124,23 @@ typedef enum {
 #undef TWILL_TYPE_ENUM
 } twill_type_t;
 
-/* Integers wrap. 16- and 8-bit floats are widened to float32 for each operation and rounded once
- * to nearest even. A NaN in any operand gives a NaN, also for max and min; -0 is less than +0. */
+/*
+ * Integers wrap. 16- and 8-bit floats are widened to float32 for each operation and rounded once,
+ * to nearest even; float8 saturates at its largest number. A NaN in any operand gives a NaN, also
+ * for max and min; -0 is less than +0. docs/numbers.md says all of it, in tables.
+ */
 typedef enum {
     TWILL_SUM = 0,
     TWILL_PROD = 1,
     TWILL_MAX = 2,
     TWILL_MIN = 3,
-    TWILL_AVG = 4, /* sum, then divided by the number of ranks; integers truncate toward zero */
+    TWILL_AVG = 4,  /* sum, then divided by the number of ranks; integers truncate toward zero */
+    TWILL_BAND = 5, /* bitwise and, or, exclusive or: of integers only */
+    TWILL_BOR = 6,
+    TWILL_BXOR = 7,
+    /* Values from here on are handles of twill_op_create_premul_sum. */
+    TWILL_OP_CREATED = 1 << 16,
+    TWILL_OP_LAST = INT32_MAX
 } twill_redop_t;
 
 /* ---- handles ------------------------------------------------------------------------------ */

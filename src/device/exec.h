@@ -30,6 +30,7 @@ struct tw_exec_call {
     const struct tw_exec_counts *part_counts; /* [plan->nparts] or NULL */
     twill_type_t type;
     twill_redop_t op;
+    const void *scalar;  /* of premul_sum: one element of type, read by start; else ignored */
     uint64_t header;     /* goes with every message; one that arrives with another is a mismatch */
     uint32_t call_index; /* of calls on this chan that use peers' scratch: picks the parity */
 };

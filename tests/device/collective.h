@@ -29,7 +29,8 @@ class Buffers
 
     const void *in(int rank) const;
     void *out(int rank);
-    std::string check() const; // "" or the first difference
+    const void *scalar(int rank) const { return &scalars_[rank]; }
+    std::string check(); // "" or the first difference
 
   private:
     struct Memory {
@@ -41,13 +42,21 @@ class Buffers
     bool has_in(int rank) const;
     bool has_out(int rank) const;
     bool in_place(int rank) const;
-    std::vector<uint8_t> want_out(int rank) const;
+    std::vector<uint8_t> want_out(int rank);
+    uint64_t bits_of(double value, bool part);
+    uint64_t want_float(size_t i);
+    uint64_t want_int(size_t i) const;
+    const std::vector<uint8_t> &want_reduced();
     bool guards_whole(const Memory &memory) const;
 
     Collective what_;
     size_t bytes_, in_groups_, out_groups_;
     std::vector<std::vector<uint8_t>> values_; // what each rank gives
-    std::vector<Memory> in_, out_;             // in place: out_ (in_ for reduce_scatter) is both
+    std::vector<std::vector<double>> numbers_; // the same, if they are floats to reduce
+    std::vector<uint64_t> scalars_;
+    std::vector<uint64_t> known_[2]; // bits of whole numbers, of their parts
+    std::vector<uint8_t> reduced_;   // what all of it reduces to, once asked for
+    std::vector<Memory> in_, out_;   // in place: out_ (in_ for reduce_scatter) is both
 };
 
 tw_exec_call make_call(const World &world, const tw_plan *plan, const Collective &what,
