@@ -23,6 +23,7 @@ struct tw_proc {
     const struct tw_params *params;
     struct tw_nets nets;
     enum tw_isa isa;
+    uint64_t redops;              /* atomic: created so far (src/api/op.c) */
     int cpus;                     /* allowed */
     struct tw_progress *progress; /* owned; runs what streams were given (progress.c) */
 };
@@ -79,8 +80,9 @@ struct twill_comm {
     uint64_t id_hash; /* identifies the communicator among all: part of every record's hash */
     pthread_t init_thread;
     bool init_thread_on;
-    uintptr_t user;         /* atomic: thread inside a call, 0 none: detects two at once */
-    struct twill_reg *regs; /* owned: registrations (src/api/mem.c) */
+    uintptr_t user;          /* atomic: thread inside a call, 0 none: detects two at once */
+    struct twill_reg *regs;  /* owned: registrations (src/api/mem.c) */
+    struct tw_redop *redops; /* owned: created reductions (src/api/op.c) */
     /* destroyed by its user, waits for other ranks of this process (retire.c) */
     struct twill_comm *parked_next;
 };
@@ -192,8 +194,16 @@ enum twill_status tw_progress_create(struct tw_progress **progress);
 /** Nothing is queued any more. Ends and joins the thread; NULL: nothing. */
 void tw_progress_destroy(struct tw_progress *progress);
 
+/* What premul_sum multiplies by: read at `at` when the call runs, or `value` if that is NULL. One
+ * element of the call's type, in the first bytes. */
+struct tw_scalar {
+    const void *at; /* the user's, borrowed until the call is done */
+    uint64_t value;
+};
+
 struct tw_call {
     struct tw_call_info info;
+    struct tw_scalar scalar; /* of premul_sum */
     const void *in;
     void *out;
     struct twill_comm *comm;
