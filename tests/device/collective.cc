@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <type_traits>
+#include <cstring>
 
 #include "plan/contract.hh"
 #include "reference.h"
@@ -24,62 +24,63 @@ uint64_t mix(uint64_t x)
     return x ^ x >> 31;
 }
 
-size_t type_size(twill_type_t type)
-{
-    switch (type) {
-#define TYPE_SIZE(name, value, bytes)                                                              \
-    case TWILL_##name:                                                                             \
-        return bytes;
-        TWILL_TYPE_LIST(TYPE_SIZE)
-#undef TYPE_SIZE
-    }
-    return 0;
-}
+const int most_scalar = 2;
 
-// Small whole numbers: sums of up to 64 ranks, and products of signs and a few twos, are exact in
-// every type whatever the order.
-template <class T> T small_value(uint64_t bits, twill_redop_t op)
+// What premul_sum multiplies a rank's input by.
+int scalar_of(int rank) { return 1 + rank % most_scalar; }
+
+// What floats hold: whole numbers so small that sums over the ranks, and products of signs and
+// twos, come out alike in every order. An element is zero on all but so many ranks as the type can
+// count.
+class Numbers
 {
-    if (op == TWILL_PROD) {
-        const int factors[] = {1, -1, 1, 2};
-        T out;
-        reference::assign(factors[bits % 4], &out);
-        return out;
+  public:
+    explicit Numbers(const Collective &what) : prod_(what.op == TWILL_PROD)
+    {
+        const int digits = reference::format(what.type).fraction_bits + 1;
+        const int room = (1 << (digits < 16 ? digits : 16)) / most_scalar; // sums to it are exact
+        limit_ = std::max(1, std::min(4, room / what.size));
+        apart_ = (what.size + room / limit_ - 1) / (room / limit_);
     }
-    T out;
-    reference::assign((int)(bits % 9) - 4, &out);
-    return out;
+    int at(int rank, size_t i, uint64_t bits) const
+    {
+        static const int factors[] = {1, -1, 1, 2};
+        if (prod_) {
+            return factors[bits % 4];
+        }
+        return (rank + i) % apart_ == 0 ? (int)(bits % (2 * limit_ + 1)) - limit_ : 0;
+    }
+
+  private:
+    bool prod_;
+    int limit_;
+    size_t apart_;
+};
+
+double combine(twill_redop_t op, double a, double b)
+{
+    switch (op) {
+    case TWILL_PROD:
+        return a * b;
+    case TWILL_MAX:
+        return std::max(a, b);
+    case TWILL_MIN:
+        return std::min(a, b);
+    default:
+        return a + b;
+    }
 }
 
 // Where every order of adding and every rounding shows: fractions of several magnitudes.
-template <class T> T rough_value(uint64_t bits)
+uint64_t rough_value(twill_type_t type, uint64_t bits)
 {
-    if constexpr (std::is_integral_v<T>) {
-        return static_cast<T>(bits);
-    } else {
-        T out;
-        const double fraction = static_cast<double>(bits >> 11) / 9007199254740992.0 - 0.5;
-        reference::narrow(std::ldexp(fraction, (int)(bits % 7) - 2), &out);
-        return out;
-    }
-}
-
-// The type in which partials are kept.
-template <class T> T to_wide(T value) { return value; }
-inline float to_wide(reference::bf16 value) { return (float)reference::widen(value); }
-inline void from_wide(float value, reference::bf16 *out) { reference::narrow((double)value, out); }
-template <class T> void from_wide(T value, T *out) { *out = value; }
-
-template <class T> T value_at(const std::vector<uint8_t> &bytes, size_t i)
-{
-    T out;
-    std::memcpy(&out, &bytes[i * sizeof(T)], sizeof(T));
-    return out;
+    const double fraction = static_cast<double>(bits >> 11) / 9007199254740992.0 - 0.5;
+    return reference::encode(type, std::ldexp(fraction, (int)(bits % 7) - 2));
 }
 
 // Neighbouring ranks first .. first + count - 1, split at the largest power of two below count.
-template <class W>
-W tree(const std::vector<W> &leaves, size_t first, size_t count, twill_redop_t op)
+uint64_t tree(twill_type_t wide, const std::vector<uint64_t> &leaves, size_t first, size_t count,
+              twill_redop_t op)
 {
     if (count == 1) {
         return leaves[first];
@@ -88,29 +89,8 @@ W tree(const std::vector<W> &leaves, size_t first, size_t count, twill_redop_t o
     while (2 * half < count) {
         half *= 2;
     }
-    return reference::reduce(tree(leaves, first, half, op),
-                             tree(leaves, first + half, count - half, op), op);
-}
-
-template <class T> T in_order(const std::vector<T> &given, twill_redop_t op)
-{
-    std::vector<decltype(to_wide(T()))> leaves;
-    T out;
-    for (const T &value : given) {
-        leaves.push_back(to_wide(value));
-    }
-    auto sum = tree(leaves, 0, leaves.size(), op);
-    from_wide(op == TWILL_AVG ? reference::divide(sum, (int)given.size()) : sum, &out);
-    return out;
-}
-
-template <class T> T in_any_order(const std::vector<T> &given, twill_redop_t op)
-{
-    T out = given[0];
-    for (size_t r = 1; r < given.size(); r++) {
-        out = reference::reduce(out, given[r], op);
-    }
-    return op == TWILL_AVG ? reference::divide(out, (int)given.size()) : out;
+    return reference::reduce(wide, op, tree(wide, leaves, first, half, op),
+                             tree(wide, leaves, first + half, count - half, op));
 }
 
 } // namespace
@@ -133,13 +113,16 @@ std::vector<std::vector<size_t>> draw_pairs(const Collective &what, size_t most,
     return pairs;
 }
 
-Buffers::Buffers(const Collective &what) : what_(what), bytes_(type_size(what.type))
+Buffers::Buffers(const Collective &what) : what_(what), bytes_(reference::bytes(what.type))
 {
+    for (int r = 0; r < what.size; r++) {
+        scalars_.push_back(reference::from_int(what.type, scalar_of(r)));
+    }
     for (int r = 0; r < what.size; r++) {
         const uint64_t salt = mix(what.seed * 1000 + r);
         in_lay_.push_back(lay(r, true));
         out_lay_.push_back(lay(r, false));
-        values_.push_back(draw(in_lay_[r], salt));
+        draw(r, salt);
         // in place the buffer of more groups serves as both
         const bool one = in_place(r), in_serves = many(true) && !many(false);
         Memory in = allot(in_lay_[r].elems, salt);
@@ -190,22 +173,26 @@ Buffers::Layout Buffers::lay(int rank, bool in) const
     return layout;
 }
 
-std::vector<uint8_t> Buffers::draw(const Layout &layout, uint64_t salt) const
+void Buffers::draw(int rank, uint64_t salt)
 {
-    std::vector<uint8_t> values(layout.elems * bytes_);
-    const bool typed =
-        contract::reduces(what_.coll) && reference::with_type(what_.type, [&](auto zero) {
-            using T = decltype(zero);
-            for (size_t i = 0; i < layout.elems; i++) {
-                const T value = what_.ordered ? rough_value<T>(mix(salt + i))
-                                              : small_value<T>(mix(salt + i), what_.op);
-                std::memcpy(&values[i * sizeof(T)], &value, sizeof(T));
-            }
-        });
-    for (size_t i = 0; !typed && i < values.size(); i++) {
+    const size_t elems = in_lay_[rank].elems;
+    const bool floats = contract::reduces(what_.coll) && reference::is_float(what_.type);
+    const Numbers numbers(what_);
+    std::vector<uint8_t> values(elems * bytes_);
+    std::vector<double> held(floats && !what_.ordered ? elems : 0);
+    for (size_t i = 0; floats && i < elems; i++) {
+        if (what_.ordered) {
+            reference::store(what_.type, values.data(), i, rough_value(what_.type, mix(salt + i)));
+        } else {
+            held[i] = numbers.at(rank, i, mix(salt + i));
+            reference::store(what_.type, values.data(), i, bits_of(held[i], false));
+        }
+    }
+    for (size_t i = 0; !floats && i < values.size(); i++) {
         values[i] = (uint8_t)mix(salt + i);
     }
-    return values;
+    numbers_.push_back(held);
+    values_.push_back(values);
 }
 
 Buffers::Memory Buffers::allot(size_t elems, uint64_t salt) const
@@ -260,30 +247,103 @@ const uint8_t *Buffers::group_at(int rank, bool in, size_t group) const
     return static_cast<const uint8_t *>(start) + layout.displs[group] * bytes_;
 }
 
+// Of a whole number, or of its part of the ranks (which fp32 rounds first where it is a partial's
+// type). Few numbers are met often.
+uint64_t Buffers::bits_of(double value, bool part)
+{
+    const int most = 1000;
+    const auto encoded = [&] {
+        const double share = value / what_.size;
+        const bool single = what_.type != TWILL_FLOAT64;
+        return reference::encode(what_.type, !part ? value : single ? (float)share : share);
+    };
+    if (value < -most || value > most) {
+        return encoded();
+    }
+    std::vector<uint64_t> &known = known_[part];
+    if (known.empty()) {
+        known.assign(2 * most + 1, UINT64_MAX);
+    }
+    uint64_t &bits = known[(int)value + most];
+    if (bits == UINT64_MAX) {
+        bits = encoded();
+    }
+    return bits;
+}
+
+uint64_t Buffers::want_float(size_t part, size_t i)
+{
+    const bool scaled = what_.op == TW_REDOP_PREMUL_SUM;
+    double sum = 0;
+    for (int r = 0; r < what_.size; r++) {
+        const double held = numbers_[r][in_lay_[r].displs[part] + i];
+        const double value = held * (scaled ? scalar_of(r) : 1);
+        sum = r == 0 ? value : combine(what_.op, sum, value);
+    }
+    return bits_of(sum, what_.op == TWILL_AVG);
+}
+
+uint64_t Buffers::want_int(size_t part, size_t i) const
+{
+    uint64_t sum = 0;
+    for (int r = 0; r < what_.size; r++) {
+        const size_t at = in_lay_[r].displs[part] + i;
+        uint64_t value = reference::load(what_.type, values_[r].data(), at);
+        if (what_.op == TW_REDOP_PREMUL_SUM) {
+            value = reference::scale(what_.type, value, scalars_[r]);
+        }
+        sum = r == 0 ? value : reference::reduce(what_.type, what_.op, sum, value);
+    }
+    return what_.op == TWILL_AVG ? reference::divide(what_.type, sum, what_.size) : sum;
+}
+
+uint64_t Buffers::want_ordered(size_t part, size_t i) const
+{
+    const twill_type_t type = what_.type, wide = reference::wide_type(type);
+    std::vector<uint64_t> leaves;
+    for (int r = 0; r < what_.size; r++) {
+        const size_t at = in_lay_[r].displs[part] + i;
+        const uint64_t value = reference::load(type, values_[r].data(), at);
+        if (what_.op == TW_REDOP_PREMUL_SUM) {
+            leaves.push_back(wide == type ? reference::scale(type, value, scalars_[r])
+                                          : reference::scale_wide(type, value, scalars_[r]));
+        } else {
+            leaves.push_back(
+                wide == type ? value : reference::encode(wide, reference::decode(type, value)));
+        }
+    }
+    const uint64_t sum = tree(wide, leaves, 0, leaves.size(), what_.op);
+    if (what_.op == TWILL_AVG) {
+        return reference::divide(type, sum, what_.size);
+    }
+    return wide == type ? sum : reference::encode(type, reference::decode(wide, sum));
+}
+
+// What one group of the inputs reduces to, computed once.
+const std::vector<uint8_t> &Buffers::want_reduced(size_t part, size_t elems)
+{
+    std::vector<uint8_t> &bytes = reduced_[part];
+    for (size_t i = bytes.size() / bytes_; i < elems; i++) {
+        bytes.resize((i + 1) * bytes_);
+        reference::store(what_.type, bytes.data(), i,
+                         what_.ordered                     ? want_ordered(part, i)
+                         : reference::is_float(what_.type) ? want_float(part, i)
+                                                           : want_int(part, i));
+    }
+    return bytes;
+}
+
 // One group of OUT.
-std::vector<uint8_t> Buffers::want(int rank, size_t group) const
+std::vector<uint8_t> Buffers::want(int rank, size_t group)
 {
     const size_t elems = out_lay_[rank].counts[group];
     const int from = contract::source_rank(what_.coll, what_.root, group);
     const int part = contract::source_group(what_.coll, rank);
-    std::vector<uint8_t> bytes(elems * bytes_);
-    if (!contract::reduces(what_.coll)) {
-        std::copy_n(values_[from].begin() + in_lay_[from].displs[part] * bytes_, bytes.size(),
-                    bytes.begin());
-        return bytes;
+    if (contract::reduces(what_.coll)) {
+        return want_reduced(part, elems);
     }
-    reference::with_type(what_.type, [&](auto zero) {
-        using T = decltype(zero);
-        std::vector<T> given(what_.size);
-        for (size_t i = 0; i < elems; i++) {
-            for (int r = 0; r < what_.size; r++) {
-                given[r] = value_at<T>(values_[r], in_lay_[r].displs[part] + i);
-            }
-            const T sum = what_.ordered ? in_order(given, what_.op) : in_any_order(given, what_.op);
-            std::memcpy(&bytes[i * sizeof(T)], &sum, sizeof(T));
-        }
-    });
-    return bytes;
+    const auto start = values_[from].begin() + in_lay_[from].displs[part] * bytes_;
+    return std::vector<uint8_t>(start, start + elems * bytes_);
 }
 
 bool Buffers::guards_whole(const Memory &memory) const
@@ -313,7 +373,7 @@ bool Buffers::gaps_whole(int rank) const
     return true;
 }
 
-std::string Buffers::check() const
+std::string Buffers::check()
 {
     for (int r = 0; r < what_.size; r++) {
         const std::string who = "rank " + std::to_string(r) + ": ";
@@ -355,6 +415,7 @@ tw_exec_call make_call(const World &world, const tw_plan *plan, const Collective
     call.out_counts = buffers.counts(rank, false);
     call.type = what.type;
     call.op = what.op;
+    call.scalar = buffers.scalar(rank);
     call.header = mix(what.seed);
     call.call_index = world.call_index;
     return call;
