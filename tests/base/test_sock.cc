@@ -350,6 +350,31 @@ TEST_F(Sock, StrayDescriptorsAreClosed)
     close(ends[0]);
 }
 
+TEST_F(Sock, AnEndMayHaveAName)
+{
+    char name[TW_SOCK_NAME_BYTES] = "?";
+    tw_sock_peer_name(b_, name);
+    EXPECT_STREQ("", name);
+    const std::string own = "twill-test-end-" + std::to_string(getpid());
+    int fd = -1;
+    int other = -1;
+    int served = -1;
+    ASSERT_EQ(TWILL_OK, tw_sock_connect_as(&fd, own.c_str(), name_, &wait_));
+    ASSERT_EQ(TWILL_OK, tw_sock_accept(&served, listen_, &wait_));
+    tw_sock_peer_name(served, name);
+    EXPECT_EQ(own, name);
+    EXPECT_EQ(TWILL_ERR_SYSTEM, tw_sock_connect_as(&other, own.c_str(), name_, &wait_));
+    EXPECT_EQ(-1, other);
+    close(fd);
+    tw_sock_peer_name(served, name);
+    EXPECT_EQ(own, name) << "also when it has gone";
+    close(served);
+    tw_sock_peer_name(-1, name);
+    EXPECT_STREQ("", name);
+    const std::string absurd(TW_SOCK_NAME_BYTES, 'x');
+    EXPECT_EQ(TWILL_ERR_INVALID, tw_sock_connect_as(&other, absurd.c_str(), name_, &wait_));
+}
+
 TEST_F(Sock, ThePeerIsNamedByTheKernel)
 {
     pid_t pid = 0;
