@@ -64,6 +64,15 @@ enum twill_status tw_host_get(const char *hostid_override, struct tw_host *host)
     return TWILL_OK;
 }
 
+bool tw_host_runtime_dir(char *path, size_t bytes)
+{
+    const char *directory = secure_getenv("XDG_RUNTIME_DIR");
+    if (directory == NULL || directory[0] != '/' || strlen(directory) >= bytes)
+        return false;
+    memcpy(path, directory, strlen(directory) + 1);
+    return true;
+}
+
 static int quota_cpus(long long quota, long long period)
 {
     if (quota <= 0 || period <= 0)

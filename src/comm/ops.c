@@ -181,6 +181,6 @@ enum twill_status tw_ops_call(const struct tw_call *call)
     else
         status = call_blocking(call, batch);
     if (tw_failed(status))
-        tw_last_error_keep(call->comm);
+        tw_last_error_keep(tw_comm_key(call->comm));
     return status;
 }

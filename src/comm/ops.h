@@ -161,12 +161,6 @@ enum twill_status tw_progress_submit(struct tw_progress *progress, struct tw_ite
 void tw_progress_wait(struct tw_progress *progress, const struct tw_item *item);
 /** Sleep until nothing of ops is queued or, with `failure_ends`, its communicator has failed. */
 void tw_progress_drain(struct tw_progress *progress, const struct tw_ops *ops, bool failure_ends);
-/**
- * A communicator that its user has destroyed, of which this process holds several ranks.
- * @return NULL: others live still, it is kept; else all of them, chained by parked_next, the
- * caller's now
- */
-struct twill_comm *tw_progress_park(struct tw_progress *progress, struct twill_comm *comm);
 /** Everybody who sleeps looks again. */
 void tw_progress_wake(struct tw_progress *progress);
 /** Wait (or look) whether a stream is empty, and take its error. */

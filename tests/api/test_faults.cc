@@ -67,6 +67,29 @@ TEST(Mismatch, Count)
              {"all_reduce", "count 1000", "count 1001", "rank 1"});
 }
 
+/* Registration is an all_gather inside; a program's own must not be taken for it. */
+TEST(Mismatch, RegisterAndItsDisguise)
+{
+    const Call enter = [](twill_comm_t comm) {
+        void *p = nullptr;
+        twill_reg_t reg = nullptr;
+        EXPECT_OK(twill_mem_alloc(&p, 4096, TWILL_DEVICE_HOST), nullptr);
+        const enum twill_status status = twill_register(comm, p, 4096, &reg);
+        EXPECT_EQ(reg, nullptr);
+        EXPECT_OK(twill_mem_free(p), nullptr);
+        return status;
+    };
+    for (int odd : {0, 1})
+        mismatch(2, odd, enter,
+                 [](twill_comm_t comm) {
+                     int in = 0, out[2];
+                     EXPECT_EQ(twill_all_gather(&in, out, 1, TWILL_INT32, comm, nullptr),
+                               TWILL_ERR_MISMATCH);
+                     return twill_barrier(comm, nullptr);
+                 },
+                 {"register #", "all_gather #"});
+}
+
 TEST(Mismatch, BigCount)
 {
     mismatch(4, 3, all_reduce(200000), all_reduce(100), {"count 200000", "count 100", "rank 3"});
