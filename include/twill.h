@@ -27,7 +27,8 @@
  * call of the same communicator gets TWILL_ERR_BUSY and changes nothing. Different communicators
  * are free of each other. twill_comm_abort, twill_comm_async_error and twill_last_error may be
  * called from any thread at any time while the communicator exists. After fork(2) the child may
- * not use what the parent made.
+ * not use what the parent made: calls on communicators and streams are TWILL_ERR_USAGE there and
+ * do nothing, nor can it make communicators of its own, unless the parent had none.
  *
  * Blocking. Calls with a NULL stream return when this rank's part is done: recvbuf is complete and
  * sendbuf may be reused, while other ranks may still be inside. Up to 4 KiB and on a communicator
@@ -237,7 +238,10 @@ TWILL_API enum twill_status twill_param_set(const char *name, const char *value)
 
 /**
  * Make the id of a new communicator, and its meeting point in this process. One rank makes it and
- * hands it to the others; the process that made it must live until all ranks are connected.
+ * hands it to the others; the process that made it must live until all ranks are connected. An id
+ * may be made early: the first rank has TWILL_ID_TIMEOUT (an hour) to come, the others then have
+ * TWILL_INIT_TIMEOUT. Until then it holds a few threads, a socket and TWILL_STAGING bytes of
+ * address space; the end of the process or of other communicators does not wait for it.
  *
  * @param id  out, 128 bytes, opaque; holds the secret key; not NULL. Good for one communicator
  *
@@ -258,7 +262,7 @@ TWILL_API enum twill_status twill_get_unique_id(twill_unique_id *id);
  *
  * @param comm    out, the handle; not NULL. NULL is stored first and stays on errors. In a group it
  *                must stay valid to the group's end
- * @param size    number of ranks, at least 1
+ * @param size    number of ranks, 1 to 65536
  * @param id      of twill_get_unique_id; copied; not NULL
  * @param rank    this rank, 0 to size - 1; each rank once
  * @param config  options, borrowed; NULL: defaults
@@ -280,7 +284,8 @@ TWILL_API enum twill_status twill_get_unique_id(twill_unique_id *id);
  *         TWILL_ERR_VERSION  ranks differ in version or in an option that must be the same (both
  *                            values are named)
  *         TWILL_ERR_MISMATCH ranks disagree on size, or claim the same rank
- *         On errors nothing is left behind.
+ *         On errors nothing is left behind, but that the process that made the id tells ranks that
+ *         come within the next second why it failed.
  *
  * Threads: any; ranks of one communicator may be threads of one process. Blocks for the other ranks
  * unless config.blocking is 0 or a group is open.
@@ -292,15 +297,17 @@ TWILL_API enum twill_status twill_comm_init(twill_comm_t *comm, int size, const 
  * Join a communicator of all processes of the job, with rank and size as the launcher says:
  * TWILL_RANK, TWILL_SIZE, TWILL_LOCAL_RANK and TWILL_RENDEZVOUS (twill-run), or RANK, WORLD_SIZE,
  * LOCAL_RANK, MASTER_ADDR and MASTER_PORT on one host (torchrun). The key comes from the launcher,
- * or from TWILL_KEY_FILE; without one the first contact is unauthenticated and warned of, or
- * refused under TWILL_REQUIRE_KEY=1. The n-th call of a process meets the others' n-th.
+ * or from TWILL_KEY_FILE, which other users may not open; without one the first contact is
+ * unauthenticated and warned of, or refused under TWILL_REQUIRE_KEY=1. The n-th call of a process
+ * meets the others' n-th.
  *
  * @param comm    as in twill_comm_init
  * @param config  as in twill_comm_init
  *
  * @return as twill_comm_init, and
  *         TWILL_ERR_INVALID  a variable is missing or out of range (it is named)
- *         TWILL_ERR_AUTH     no key under TWILL_REQUIRE_KEY=1
+ *         TWILL_ERR_AUTH     no key under TWILL_REQUIRE_KEY=1, or other users may open the file
+ *         TWILL_ERR_UNSUPPORTED  the launcher's variables say that the ranks are on several hosts
  *
  * Threads: any; one rank for each process. Blocks as twill_comm_init does.
  */
@@ -312,7 +319,7 @@ TWILL_API enum twill_status twill_comm_init_env(twill_comm_t *comm,
  * then be used by one thread with groups, or handed to threads.
  *
  * @param comms    out, [count]; not NULL. All NULL on errors. In a group: filled at its end
- * @param count    number of ranks, at least 1
+ * @param count    number of ranks, 1 to 65536
  * @param devices  [count], borrowed; TWILL_DEVICE_HOST each; NULL: all host
  * @param config   as in twill_comm_init, for all ranks; its `device` must be unset or host
  *
@@ -347,12 +354,14 @@ TWILL_API enum twill_status twill_comm_finalize(twill_comm_t comm);
 
 /**
  * Free a communicator and all that it holds; registrations that are left end too. A ready and
- * healthy one is finalized first. A failed, aborted, connecting or finalized one is freed at once:
- * no peer is waited for.
+ * healthy one is finalized first, and a finalize that goes on by itself comes to its end. A failed,
+ * aborted, connecting or finalized one is freed at once: no peer is waited for, and its calls that
+ * streams hold are over when this returns.
  *
  * When several ranks of a healthy communicator live in this process, they may be destroyed one
  * after another by one thread: all but the last return at once, and the last finalizes for all. The
- * library holds their memory until then.
+ * library holds their memory until then, and calls of theirs that streams hold go on: their buffers
+ * are free once the streams are synchronized.
  *
  * @param comm  a communicator; NULL: nothing happens. The handle is dead afterwards, unless the
  *              status is TWILL_ERR_INVALID, TWILL_ERR_USAGE or TWILL_ERR_BUSY
@@ -363,7 +372,8 @@ TWILL_API enum twill_status twill_comm_finalize(twill_comm_t comm);
  *         TWILL_ERR_BUSY     another thread is inside a call of comm; call again later
  *         any other          gone; finalizing failed so
  *
- * Threads: one, the last to use comm. Blocks as finalize does; never for a failed communicator.
+ * Threads: one, the last to use comm. Blocks as finalize does; never for a failed communicator, or
+ * while other ranks of it live in this process.
  */
 TWILL_API enum twill_status twill_comm_destroy(twill_comm_t comm);
 

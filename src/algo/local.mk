@@ -8,6 +8,10 @@ libtwill_core_la_SOURCES += \
 	src/algo/circulant.c \
 	src/algo/direct.c \
 	src/algo/put.c \
-	src/algo/binomial.c \
+	src/algo/knomial.c \
+	src/algo/double_tree.c \
+	src/algo/bruck.c \
+	src/algo/pat.c \
+	src/algo/linear.c \
 	src/algo/pairwise.c \
 	src/algo/dissemination.c

@@ -266,8 +266,8 @@ static bool notes_take(struct tw_topo_machine *machine, const struct tw_topo_sou
                                    "not measured"))
         return false;
     uint32_t pus = tw_topo_node_count(machine, TW_NODE_PU);
-    int time = source->hwloc_xml ? (int)pus : tw_host_cpus_allowed();
-    return (uint32_t)time >= pus ||
+    int time = source->hwloc_xml ? 0 : tw_host_cpu_quota();
+    return time == 0 || (uint32_t)time >= pus ||
            tw_topo_note_add(machine, "a control group grants the time of %d CPUs only", time);
 }
 

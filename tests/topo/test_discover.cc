@@ -18,7 +18,7 @@ extern "C" {
 namespace
 {
 
-const char *kTwoGpus = SOURCE_DIR "/tests/topo/two-gpus.hwloc.xml";
+const char *kTwoGpus = SOURCE_DIR "/tests/topo/machines/two-gpus.xml";
 
 /* A folder of files that stands for /sys and /proc. */
 class Folder

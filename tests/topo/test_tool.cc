@@ -94,7 +94,7 @@ TEST(Tool, XmlGoesRoundByteByByte)
         Graph graph(name);
         EXPECT_EQ(first.out, xml_of(graph.g));
     }
-    Ran recorded = run({"--hwloc", SOURCE_DIR "/tests/topo/two-gpus.hwloc.xml", "--xml"});
+    Ran recorded = run({"--hwloc", SOURCE_DIR "/tests/topo/machines/two-gpus.xml", "--xml"});
     EXPECT_EQ(recorded.rc, 0) << recorded.err;
     EXPECT_EQ(run({"--load", "-", "--xml"}, recorded.out).out, recorded.out);
     expect_xml(recorded.out, "assert r.tag == 'twill-topology' and r.get('name') == 'two<gpus'\n"
@@ -118,7 +118,7 @@ TEST(Tool, SvgIsAPictureOfAllParts)
                       "t = [e.text for e in r.iter() if e.tag.endswith('text')]\n"
                       "assert 'gpu gpu7 141 GiB' in t and 'core 95' in t and '... 64 hosts' in t\n"
                       "assert any('synthetic' in x for x in t)\n");
-    r = run({"--hwloc", SOURCE_DIR "/tests/topo/two-gpus.hwloc.xml", "--svg"});
+    r = run({"--hwloc", SOURCE_DIR "/tests/topo/machines/two-gpus.xml", "--svg"});
     EXPECT_EQ(r.rc, 0) << r.err;
     expect_xml(r.out, "assert n['line'] == 4, n\n");
     expect_xml(run({"--svg"}).out, "assert n['rect'] > 3, n\n");
