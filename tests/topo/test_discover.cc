@@ -230,6 +230,65 @@ TEST(Discover, RefusesWhatHwlocCannotRead)
     }
 }
 
+/* A virtual machine with two H200 as lstopo wrote it down. */
+TEST(Discover, ReadsAHostWithTwoH200)
+{
+    Graph graph;
+    struct tw_topo_source source = {SOURCE_DIR "/tests/topo/machines/h200-2gpu.xml", nullptr,
+                                    nullptr, TW_TOPO_SCOPE_PROCESS};
+    ASSERT_EQ(tw_topo_discover_from(&graph.g, &source), TWILL_OK) << tw_fail_text();
+    const struct tw_topo_machine *m = &graph.machine();
+    EXPECT_STREQ(m->name, "h200-2gpu.xml"); /* the dump does not name its host */
+    EXPECT_EQ(tw_topo_node_count(m, TW_NODE_PU), 32u);
+    EXPECT_EQ(tw_topo_node_count(m, TW_NODE_GPU), 2u);
+    EXPECT_EQ(tw_topo_node_count(m, TW_NODE_NIC), 1u);
+    EXPECT_EQ(tw_topo_node_count(m, TW_NODE_NVSWITCH), 0u);
+    EXPECT_TRUE(has_note(graph, "NVLink: unknown"));
+    uint32_t a = graph.nth(TW_NODE_GPU, 0), b = graph.nth(TW_NODE_GPU, 1);
+    EXPECT_STREQ(m->nodes[b].name, "0000:00:07.0");
+    /* hwloc's link speed counts bits of payload and headers: 63 GB/s */
+    EXPECT_EQ(uplink(graph, a)->origin, TW_TOPO_SYSTEM);
+    EXPECT_NEAR((double)uplink(graph, a)->bytes_per_s[0], 63.015385e9 * 0.85, 1e6);
+    Routes routes(graph.g);
+    struct tw_topo_path path = routes.find({0, a}, {0, b});
+    EXPECT_EQ(path.nresources, 2u);
+    /* both GPUs at once: their common root carries what they do, and the NIC's 12 GB/s */
+    uint32_t root = uplink(graph, m->nodes[a].parent)->resource[0];
+    EXPECT_NEAR((double)m->resources[root].bytes_per_s, 2 * 63.015385e9 * 0.85 + 12e9, 1e6);
+}
+
+/* The same host with what was measured of its GPUs. */
+TEST(Discover, ShipsAHostWithTwoH200)
+{
+    Graph graph;
+    ASSERT_EQ(tw_topo_xml_load(&graph.g, SOURCE_DIR "/data/topologies/h200-2gpu.xml"), TWILL_OK)
+        << tw_fail_text();
+    EXPECT_STREQ(graph.g->name, "h200-2gpu");
+    uint32_t a = graph.nth(TW_NODE_GPU, 0), b = graph.nth(TW_NODE_GPU, 1);
+    EXPECT_STREQ(graph.machine().nodes[a].model, "NVIDIA H200");
+    Routes routes(graph.g);
+    for (auto [from, to] : {std::pair{a, b}, std::pair{b, a}}) {
+        struct tw_topo_path path = routes.find({0, from}, {0, to});
+        EXPECT_EQ(path.latency_ps, 670000u);
+        EXPECT_EQ(path.bytes_per_s, 392000000000u);
+        EXPECT_EQ(path.nresources, 1u);
+    }
+    EXPECT_EQ(beside(graph, a)->origin, TW_TOPO_MEASURED);
+    /* all else is as hwloc's dump has it */
+    Graph dump;
+    struct tw_topo_source source = {SOURCE_DIR "/tests/topo/machines/h200-2gpu.xml", nullptr,
+                                    nullptr, TW_TOPO_SCOPE_PROCESS};
+    ASSERT_EQ(tw_topo_discover_from(&dump.g, &source), TWILL_OK) << tw_fail_text();
+    ASSERT_EQ(graph.machine().nnodes, dump.machine().nnodes);
+    ASSERT_EQ(graph.machine().nlinks, dump.machine().nlinks + 1);
+    for (uint32_t i = 0; i < dump.machine().nlinks; i++) {
+        const struct tw_topo_link &x = graph.machine().links[i], &y = dump.machine().links[i];
+        EXPECT_TRUE(x.from == y.from && x.to == y.to && x.latency_ps[0] == y.latency_ps[0] &&
+                    x.bytes_per_s[1] == y.bytes_per_s[1] && x.origin == y.origin)
+            << i;
+    }
+}
+
 /* ---- this host ------------------------------------------------------------------------------ */
 
 std::vector<uint32_t> numbers_of_cpus(const struct tw_topo_graph *graph)
