@@ -27,7 +27,8 @@
  * call of the same communicator gets TWILL_ERR_BUSY and changes nothing. Different communicators
  * are free of each other. twill_comm_abort, twill_comm_async_error and twill_last_error may be
  * called from any thread at any time while the communicator exists. After fork(2) the child may
- * not use what the parent made.
+ * not use what the parent made: calls on communicators and streams are TWILL_ERR_USAGE there and
+ * do nothing, nor can it make communicators of its own, unless the parent had none.
  *
  * Blocking. Calls with a NULL stream return when this rank's part is done: recvbuf is complete and
  * sendbuf may be reused, while other ranks may still be inside. Up to 4 KiB and on a communicator
@@ -266,7 +267,7 @@ TWILL_API enum twill_status twill_get_unique_id(twill_unique_id *id);
  *
  * @param comm    out, the handle; not NULL. NULL is stored first and stays on errors. In a group it
  *                must stay valid to the group's end
- * @param size    number of ranks, at least 1
+ * @param size    number of ranks, 1 to 65536
  * @param id      of twill_get_unique_id; copied; not NULL
  * @param rank    this rank, 0 to size - 1; each rank once
  * @param config  options, borrowed; NULL: defaults
@@ -320,7 +321,7 @@ TWILL_API enum twill_status twill_comm_init_env(twill_comm_t *comm,
  * then be used by one thread with groups, or handed to threads.
  *
  * @param comms    out, [count]; not NULL. All NULL on errors. In a group: filled at its end
- * @param count    number of ranks, at least 1
+ * @param count    number of ranks, 1 to 65536
  * @param devices  [count], borrowed; TWILL_DEVICE_HOST each; NULL: all host
  * @param config   as in twill_comm_init, for all ranks; its `device` must be unset or host
  *
@@ -355,12 +356,13 @@ TWILL_API enum twill_status twill_comm_finalize(twill_comm_t comm);
 
 /**
  * Free a communicator and all that it holds; registrations that are left end too. A ready and
- * healthy one is finalized first. A failed, aborted, connecting or finalized one is freed at once:
- * no peer is waited for.
+ * healthy one is finalized first, and a finalize that goes on by itself comes to its end. A failed,
+ * aborted, connecting or finalized one is freed at once: no peer is waited for.
  *
  * When several ranks of a healthy communicator live in this process, they may be destroyed one
  * after another by one thread: all but the last return at once, and the last finalizes for all. The
- * library holds their memory until then.
+ * library holds their memory until then, and calls of theirs that streams hold go on: their buffers
+ * are free once the streams are synchronized.
  *
  * @param comm  a communicator; NULL: nothing happens. The handle is dead afterwards, unless the
  *              status is TWILL_ERR_INVALID, TWILL_ERR_USAGE or TWILL_ERR_BUSY
@@ -371,7 +373,8 @@ TWILL_API enum twill_status twill_comm_finalize(twill_comm_t comm);
  *         TWILL_ERR_BUSY     another thread is inside a call of comm; call again later
  *         any other          gone; finalizing failed so
  *
- * Threads: one, the last to use comm. Blocks as finalize does; never for a failed communicator.
+ * Threads: one, the last to use comm. Blocks as finalize does; never for a failed communicator, or
+ * while other ranks of it live in this process.
  */
 TWILL_API enum twill_status twill_comm_destroy(twill_comm_t comm);
 

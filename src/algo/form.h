@@ -11,7 +11,11 @@
  * channel. A chunk is a group of IN or OUT where the collective has a group per rank (so that
  * chunks is 1 there: cells of a group are channels only), and otherwise a share of the one group.
  * Chunk c of channel k is cell c * channels + k. A program is written for one channel: a lane (or
- * several) of its own, fifo id k, signal ids from k * nsigs.
+ * several) of its own, fifo ids from k * fifos, signal ids from k * nsigs.
+ *
+ * Scratch chunks have the sizes of the collective's groups. Where these differ (the v-variants)
+ * chunk c of scratch is as large as group c and there are no more of them than groups; else any
+ * chunk fits any other of its number modulo `chunks`.
  */
 struct tw_algo_job;
 
@@ -23,20 +27,25 @@ struct tw_algo_form {
     const char *name;
     uint32_t chunks; /* that a group is cut into */
     uint32_t depth, slices;
-    uint32_t widest;         /* chunks in the widest message; 0: no FIFO is used */
-    uint32_t scratch_chunks; /* scratch has room for so many */
+    uint32_t widest;                      /* chunks in the widest message; 0: no FIFO is used */
+    uint32_t fifos;                       /* of a channel, each way between two ranks; 0: one */
+    uint32_t scratch_chunks, wide_chunks; /* SCRATCH and WIDE have room for so many */
     uint32_t nsigs, sig_max;
     uint32_t caps;
+    uint32_t param;     /* of the algorithm: radix, aggregation, ... */
+    bool deterministic; /* adds in the defined order, unrounded: see tw_plan.deterministic */
     tw_algo_program_fn program;
 };
 
 struct tw_algo_job {
     struct tw_build build;
     enum tw_coll coll;
+    const struct tw_coll_rule *rule; /* of coll */
     int nranks, root;
     uint32_t channels;
-    uint32_t nsigs; /* of one channel */
-    uint8_t in_part, out_part;
+    uint32_t fifos, nsigs; /* of one channel */
+    uint32_t param;
+    uint8_t in_part, out_part, scratch_part;
 };
 
 /**
@@ -52,6 +61,7 @@ struct tw_algo_lane {
     struct tw_algo_job *job;
     int rank;
     uint16_t lane, channel;
+    uint16_t fifo; /* of the channel's, for the messages of the steps to come */
 };
 
 struct tw_algo_lane tw_algo_lane_add(struct tw_algo_job *job, int rank, uint16_t channel);
@@ -126,6 +136,7 @@ enum twill_status tw_algo_direct_put(const struct tw_algo_args *args, struct tw_
 enum twill_status tw_algo_two_shot_put(const struct tw_algo_args *args, struct tw_plan **plan);
 enum twill_status tw_algo_binomial(const struct tw_algo_args *args, struct tw_plan **plan);
 enum twill_status tw_algo_pairwise(const struct tw_algo_args *args, struct tw_plan **plan);
+enum twill_status tw_algo_linear(const struct tw_algo_args *args, struct tw_plan **plan);
 enum twill_status tw_algo_dissemination(const struct tw_algo_args *args, struct tw_plan **plan);
 
 #endif

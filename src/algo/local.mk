@@ -9,5 +9,6 @@ libtwill_core_la_SOURCES += \
 	src/algo/direct.c \
 	src/algo/put.c \
 	src/algo/binomial.c \
+	src/algo/linear.c \
 	src/algo/pairwise.c \
 	src/algo/dissemination.c

@@ -100,7 +100,7 @@ enum twill_status twill_comm_choice(twill_comm_t comm, const char *collective, s
         status = choose(comm, &info, choice);
     }
     if (tw_failed(status)) {
-        tw_last_error_keep(comm);
+        tw_last_error_keep(tw_comm_key(comm));
     }
     tw_api_leave(comm);
     return status;

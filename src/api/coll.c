@@ -120,7 +120,7 @@ static enum twill_status collective(struct tw_call call)
     if (!tw_failed(status))
         status = tw_api_stream(call.stream, name);
     if (tw_failed(status)) {
-        tw_last_error_keep(call.comm);
+        tw_last_error_keep(tw_comm_key(call.comm));
     } else {
         bool elsewhere = call.comm->rank != call.info.root;
         if (shape->in_at_root && elsewhere)

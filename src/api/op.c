@@ -73,7 +73,7 @@ enum twill_status twill_op_create_premul_sum(twill_redop_t *op, const void *scal
         return status;
     status = create(op, scalar, type, residence, comm);
     if (tw_failed(status))
-        tw_last_error_keep(comm);
+        tw_last_error_keep(tw_comm_key(comm));
     tw_api_leave(comm);
     return status;
 }

@@ -3,6 +3,7 @@
 #ifndef TW_BASE_HOST_H
 #define TW_BASE_HOST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,8 +17,13 @@ struct tw_host {
 };
 enum twill_status tw_host_get(const char *hostid_override, struct tw_host *host);
 
-/** CPUs this process may run on (affinity and cgroup); at least 1. */
-int tw_host_cpus_allowed(void);
+/** The user's folder for files of this boot (XDG_RUNTIME_DIR), an absolute path that still has to be
+ * checked. @return false: not set, relative, longer than bytes, or of a program that runs with more
+ * rights than its caller */
+bool tw_host_runtime_dir(char *path, size_t bytes);
+
+/** How many CPUs this process's cgroup lets it use, rounded up; 0: no limit. */
+int tw_host_cpu_quota(void);
 
 /** CPUs that a cgroup and those above it may use together, rounded up; 0: no limit. mount: where
  * the hierarchy is mounted; group: "/a/b", or "/". */

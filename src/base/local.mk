@@ -8,4 +8,5 @@ libtwill_core_la_SOURCES += \
 	src/base/time.c src/base/time.h \
 	src/base/sock.c src/base/prove.c src/base/sock.h \
 	src/base/host.c src/base/host.h \
+	src/base/cpus.c src/base/cpus.h \
 	src/base/launcher.c src/base/launcher.h

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -56,7 +57,14 @@ static enum twill_status fd_map(int fd, size_t bytes, void **base)
 static enum twill_status fd_prepare(int fd, const char *name, size_t bytes)
 {
     const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+    struct rlimit files;
 
+    /* going beyond it would end the process by SIGXFSZ */
+    if (getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur != RLIM_INFINITY &&
+        bytes > files.rlim_cur)
+        return tw_fail(TWILL_ERR_NOMEM,
+                       "shared segment \"%s\" of %zu bytes: files may have %llu (RLIMIT_FSIZE)",
+                       name, bytes, (unsigned long long)files.rlim_cur);
     if (ftruncate(fd, (off_t)bytes) != 0)
         return tw_fail_errno(errno == EFBIG ? TWILL_ERR_NOMEM : TWILL_ERR_SYSTEM, errno,
                              "shared segment \"%s\" does not grow to %zu bytes", name, bytes);

@@ -144,6 +144,7 @@ static enum twill_status welcome_wait(struct tw_boot *boot)
         memcpy(&boot->welcome, ctl->welcome, sizeof(boot->welcome));
         sodium_memzero(ctl->welcome, ctl->welcome_bytes);
         ctl->meet_rank = boot->welcome.meet_rank;
+        comm->id_hash = tw_hash64(boot->welcome.nonce, sizeof(boot->welcome.nonce));
     }
     tw_loop_unlock(ctl->loop);
     if (tw_comm_status(comm) != TWILL_OK)
@@ -155,10 +156,8 @@ static enum twill_status welcome_wait(struct tw_boot *boot)
         return tw_fail(TWILL_ERR_PEER, "init: the meeting point's answer has %u bytes, not %zu",
                        ctl->welcome_bytes, sizeof(boot->welcome));
     boot->welcome.parent_door[sizeof(boot->welcome.parent_door) - 1] = '\0';
-    comm->id_hash = tw_hash64(boot->welcome.nonce, sizeof(boot->welcome.nonce));
     comm->ranks_here = boot->welcome.ranks_here;
     comm->ranks_host = boot->welcome.ranks_host;
-    comm->crowded = comm->ranks_host > comm->proc->cpus;
     return TWILL_OK;
 }
 

@@ -128,7 +128,10 @@ static enum twill_status key_get(const struct tw_params *params, uint8_t key[TW_
                                  bool *keyless)
 {
     *keyless = false;
-    if (params->key_fd >= 0 && params->key_fd <= INT32_MAX)
+    if (params->key_fd < -1 || params->key_fd > INT32_MAX)
+        return tw_fail(TWILL_ERR_INVALID, "TWILL_KEY_FD=%lld is no descriptor",
+                       (long long)params->key_fd);
+    if (params->key_fd >= 0)
         return key_from_fd((int)params->key_fd, key);
     if (params->key_file[0] != '\0')
         return key_from_file(params->key_file, key);
@@ -147,6 +150,9 @@ static enum twill_status one_missing(const char *have, const char *lack)
 
 static enum twill_status env_twill(const struct tw_params *params, struct env *env)
 {
+    if (params->rank < -1 || params->size < -1)
+        return tw_fail(TWILL_ERR_INVALID, "TWILL_RANK=%lld of TWILL_SIZE=%lld does not exist",
+                       (long long)params->rank, (long long)params->size);
     if (params->rank < 0 && params->size < 0)
         return TWILL_OK;
     if (params->rank < 0)
@@ -246,7 +252,7 @@ static enum twill_status env_read(const struct tw_params *params, struct env *en
         status = env_launcher(&launchers[i], env);
     if (status != TWILL_OK || !env->found)
         return status;
-    if (env->size < 1 || env->rank < 0 || env->rank >= env->size)
+    if (env->size < 1 || env->size > TW_PLAN_RANKS_MAX || env->rank < 0 || env->rank >= env->size)
         return tw_fail(TWILL_ERR_INVALID, "%s: rank %d of %d ranks does not exist", env->launcher,
                        env->rank, env->size);
     if (env->local_size >= 0 && env->local_size != env->size)

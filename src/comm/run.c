@@ -301,7 +301,7 @@ enum twill_status tw_item_step(struct tw_item *item, uint64_t now_ns, bool *adva
 enum twill_status tw_item_run(struct tw_item *item)
 {
     struct tw_backoff backoff;
-    tw_backoff_init(&backoff, item->comm->crowded);
+    tw_backoff_init(&backoff, item->comm->patience);
     bool slow = false;
     for (;;) {
         bool advanced = false;

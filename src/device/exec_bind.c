@@ -10,12 +10,6 @@
 
 /* ---- kernels -------------------------------------------------------------------------------- */
 
-static bool reduces(const struct tw_plan *plan)
-{
-    return plan->coll == TW_COLL_ALL_REDUCE || plan->coll == TW_COLL_REDUCE ||
-           plan->coll == TW_COLL_REDUCE_SCATTER;
-}
-
 /* The scalar is what its memory holds now that the call runs. */
 static enum twill_status bind_scalar(struct tw_exec *exec)
 {
@@ -46,7 +40,7 @@ static enum twill_status bind_math(struct tw_exec *exec)
     if (math->bytes == 0) {
         return tw_fail(TWILL_ERR_UNSUPPORTED, "type %d is not known", (int)call->type);
     }
-    if (!reduces(call->plan)) {
+    if (!tw_coll_rule((enum tw_coll)call->plan->coll)->reduces) {
         return TWILL_OK;
     }
     for (int form = 0; form < TW_FORM_COUNT; form++) {
@@ -69,20 +63,20 @@ static enum twill_status bind_math(struct tw_exec *exec)
 /* ---- partitions ----------------------------------------------------------------------------- */
 
 /* Where groups begin when they are packed. */
-static enum twill_status pack_displs(struct tw_exec *exec, const struct tw_plan_part *from,
-                                     struct tw_exec_part *part, size_t *used)
+static void pack_displs(struct tw_exec *exec, struct tw_exec_part *part, size_t *used)
 {
     size_t *displs = exec->displs + *used;
     size_t at = 0;
 
-    for (uint32_t g = 0; g < from->groups; g++) {
+    for (uint32_t g = 0; g < part->groups; g++) {
         displs[g] = at;
         at += part->counts[g];
     }
     part->displs = displs;
-    *used += from->groups;
-    return TWILL_OK;
+    *used += part->groups;
 }
+
+static bool has_counts(uint8_t kind) { return kind != TW_PART_EQUAL && kind != TW_PART_OWN; }
 
 static enum twill_status displs_fit(struct tw_exec *exec)
 {
@@ -90,7 +84,7 @@ static enum twill_status displs_fit(struct tw_exec *exec)
     size_t need = 0;
 
     for (uint32_t p = 0; p < plan->nparts; p++) {
-        need += plan->parts[p].kind == TW_PART_EQUAL ? 0 : plan->parts[p].groups;
+        need += has_counts(plan->parts[p].kind) ? plan->parts[p].groups : 0;
     }
     if (need > exec->displs_cap) {
         size_t *grown = realloc(exec->displs, need * sizeof(*grown));
@@ -105,41 +99,75 @@ static enum twill_status displs_fit(struct tw_exec *exec)
     return TWILL_OK;
 }
 
+/* The call's counts for a partition: those of the buffer that the collective cuts so. */
+static const struct tw_exec_counts *counts_of(const struct tw_exec_call *call, uint8_t kind)
+{
+    const struct tw_coll_rule *rule = tw_coll_rule((enum tw_coll)call->plan->coll);
+
+    return rule->in.kind == kind ? &call->in_counts : &call->out_counts;
+}
+
+/* A partition of counts of their own; *most: of any group. */
+static enum twill_status bind_counts(struct tw_exec *exec, uint32_t p, size_t *used, size_t *most)
+{
+    const struct tw_exec_call *call = &exec->call;
+    const struct tw_plan *plan = call->plan;
+    const struct tw_coll_rule *rule = tw_coll_rule((enum tw_coll)plan->coll);
+    const struct tw_exec_counts *from = counts_of(call, plan->parts[p].kind);
+    struct tw_exec_part *part = &exec->parts[p];
+
+    if (from->counts == NULL) {
+        part->unknown = true;
+        return rule->some && rule->rooted && call->rank != plan->root
+                   ? TWILL_OK
+                   : tw_fail(TWILL_ERR_INVALID, "plan %s: partition %u has no counts", plan->name,
+                             p);
+    }
+    if (part->groups > (uint32_t)plan->nranks) {
+        return tw_fail(TWILL_ERR_INVALID, "plan %s: partition %u has %u groups for %d ranks",
+                       plan->name, p, part->groups, plan->nranks);
+    }
+    part->counts = from->counts;
+    part->displs = from->displs;
+    if (part->displs == NULL) {
+        pack_displs(exec, part, used);
+    }
+    for (uint32_t g = 0; g < part->groups; g++) {
+        *most = part->counts[g] > *most ? part->counts[g] : *most;
+    }
+    if (plan->parts[p].kind == TW_PART_PER_RANK && part->groups > (uint32_t)call->rank &&
+        part->counts[call->rank] != call->count) {
+        return tw_fail(TWILL_ERR_INVALID,
+                       "plan %s: rank %d has %zu elements, where the counts say %zu", plan->name,
+                       call->rank, call->count, part->counts[call->rank]);
+    }
+    return TWILL_OK;
+}
+
 static enum twill_status bind_part(struct tw_exec *exec, uint32_t p, size_t *used, size_t *most)
 {
     const struct tw_exec_call *call = &exec->call;
     const struct tw_plan_part *from = &call->plan->parts[p];
     struct tw_exec_part *part = &exec->parts[p];
-    size_t count = call->count;
+    enum twill_status status = TWILL_OK;
+    size_t count = 0;
 
     *part = (struct tw_exec_part){.groups = from->groups, .per = from->per};
     if (from->kind == TW_PART_RUNTIME) {
         return tw_fail(TWILL_ERR_UNSUPPORTED,
                        "plan %s: partitions filled at run time are not served", call->plan->name);
     }
-    if (from->kind != TW_PART_EQUAL) {
-        if (call->part_counts == NULL || call->part_counts[p].counts == NULL) {
-            return tw_fail(TWILL_ERR_INVALID, "plan %s: partition %u has no counts",
-                           call->plan->name, p);
-        }
-        part->pair = from->kind != TW_PART_PER_RANK;
-        part->counts = call->part_counts[p].counts;
-        part->displs = call->part_counts[p].displs;
-        count = 0;
-        for (uint32_t g = 0; g < from->groups; g++) {
-            count = part->counts[g] > count ? part->counts[g] : count;
-        }
-        if (part->displs == NULL) {
-            pack_displs(exec, from, part, used);
-        }
+    if (has_counts(from->kind)) {
+        status = bind_counts(exec, p, used, &count);
     } else {
+        count = call->count;
         part->count = count;
         part->each = from->per == 1 ? count : count / from->per;
         part->rest = from->per == 1 ? 0 : count % from->per;
     }
     count = count / from->per + (count % from->per != 0);
     *most = count > *most ? count : *most;
-    return TWILL_OK;
+    return status;
 }
 
 /* ---- the program's peers and buffers -------------------------------------------------------- */
@@ -175,13 +203,18 @@ static enum twill_status check_span(struct tw_exec *exec, const struct tw_plan_s
         return tw_fail(TWILL_ERR_INVALID, "plan %s: a span names buffer %u, partition %u",
                        plan->name, span->buf, span->part);
     }
+    if (exec->parts[span->part].unknown) {
+        return tw_fail(TWILL_ERR_INVALID,
+                       "plan %s: rank %d does not know the counts of partition %u", plan->name,
+                       exec->call.rank, span->part);
+    }
     if (exec->parts[span->part].counts != NULL &&
         tw_span_cell(span, cells - 1) / exec->parts[span->part].per >=
             exec->parts[span->part].groups) {
         return tw_fail(TWILL_ERR_INVALID, "plan %s: cell %u is outside partition %u", plan->name,
                        tw_span_cell(span, cells - 1), span->part);
     }
-    if (most > 0 && exec->base[span->buf] == NULL) {
+    if (most > 0 && exec->base[span->buf] == NULL && tw_exec_span_most(exec, span) > 0) {
         return tw_fail(TWILL_ERR_INVALID, "plan %s: rank %d gives no %s buffer", plan->name,
                        exec->call.rank,
                        span->buf == TW_BUF_IN    ? "input"

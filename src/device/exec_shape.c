@@ -22,12 +22,7 @@ uint32_t tw_exec_depth(const struct tw_plan *plan)
 
 bool tw_exec_has_pairs(const struct tw_plan *plan)
 {
-    for (uint32_t p = 0; p < plan->nparts; p++) {
-        if (plan->parts[p].kind == TW_PART_PAIR_SEND || plan->parts[p].kind == TW_PART_PAIR_RECV) {
-            return true;
-        }
-    }
-    return false;
+    return tw_coll_rule((enum tw_coll)plan->coll)->some;
 }
 
 static size_t ceil_div(size_t a, size_t b) { return a / b + (a % b != 0); }

@@ -10,9 +10,9 @@
 /* A partition bound to the call's counts. */
 struct tw_exec_part {
     uint32_t groups, per;
-    size_t count, each, rest;      /* EQUAL: of a group; count / per; count % per */
-    const size_t *counts, *displs; /* [groups]; NULL: EQUAL */
-    bool pair;                     /* counts are known to this rank and one peer only */
+    size_t count, each, rest;      /* EQUAL, OWN: of a group; count / per; count % per */
+    const size_t *counts, *displs; /* [groups]; NULL: EQUAL or OWN */
+    bool unknown;                  /* this rank has no counts and no business with it */
 };
 
 struct tw_exec_lane {
@@ -70,7 +70,7 @@ struct tw_exec {
     size_t room_bytes, wide_room_bytes; /* of a SCRATCH and a WIDE cell */
     size_t wide_at;                     /* bytes from SCRATCH to WIDE, on every rank */
     uint64_t signal_now;                /* base of this call */
-    bool pairs;                         /* some partition is known to pairs only */
+    bool pairs;                         /* some counts are known to pairs of ranks only */
 
     struct tw_exec_lane *lanes; /* owned */
     uint32_t nlanes, lanes_cap, lanes_live;
@@ -94,7 +94,7 @@ enum twill_status tw_exec_cut(const struct tw_plan *plan, const struct tw_exec_l
                               size_t cell_elems, struct tw_exec_shape *shape);
 /** Bytes of a scratch cell: whole lines, so that ranks that write neighbours share none. */
 size_t tw_exec_room_bytes(const struct tw_exec_shape *shape, size_t elem_bytes);
-/** True when some partition's counts are known to pairs of ranks only. */
+/** True when some groups' counts are known to pairs of ranks only. */
 bool tw_exec_has_pairs(const struct tw_plan *plan);
 
 /* ---- exec_bind.c ---------------------------------------------------------------------------- */
@@ -202,7 +202,7 @@ static inline size_t tw_exec_cell_first(const struct tw_exec_part *part, uint32_
     return part->displs[group] + sub * (count / part->per) + (sub < rest ? sub : rest);
 }
 
-/** Most elements of any cell of a span. */
+/** Most elements of any cell of a span (a partition that is unknown here has none). */
 size_t tw_exec_span_most(const struct tw_exec *exec, const struct tw_plan_span *span);
 /** Loops that a step of a plan with pairs takes part in. */
 uint64_t tw_exec_step_loops(const struct tw_exec *exec, const struct tw_plan_step *step);

@@ -12,7 +12,11 @@ static uint32_t part_classes(const struct tw_plan *plan, const struct tw_plan_pa
         groups = 1;
     if (part->kind == TW_PART_PER_RANK)
         groups = part->groups;
+    if (part->kind == TW_PART_OWN)
+        groups = (uint64_t)plan->nranks;
     *count = groups * part->per;
+    if (part->kind == TW_PART_OWN)
+        return TW_PART_PER_RANK;
     return part->kind == TW_PART_PAIR_RECV ? TW_PART_PAIR_SEND : part->kind;
 }
 

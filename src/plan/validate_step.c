@@ -80,6 +80,10 @@ struct tw_cell_fit tw_cell_fit(const struct tw_plan *plan, int rank, uint8_t par
     struct tw_cell_fit fit = {cut->kind, cut->per, sub};
     if (cut->kind == TW_PART_PER_RANK)
         fit.id = cell;
+    if (cut->kind == TW_PART_OWN) {
+        fit.kind = TW_PART_PER_RANK;
+        fit.id = (uint64_t)rank * cut->per + sub;
+    }
     if (cut->kind == TW_PART_PAIR_SEND)
         fit.id = ((uint64_t)rank * ranks + group) * cut->per + sub;
     if (cut->kind == TW_PART_PAIR_RECV) { /* the same cells, seen from the other end */
@@ -91,36 +95,18 @@ struct tw_cell_fit tw_cell_fit(const struct tw_plan *plan, int rank, uint8_t par
 
 uint32_t tw_buf_groups(const struct tw_plan *plan, int rank, enum tw_plan_buf buf, bool *any)
 {
-    uint32_t ranks = (uint32_t)plan->nranks;
-    bool in = buf == TW_BUF_IN;
-    *any = false;
-    switch ((enum tw_coll)plan->coll) {
-    case TW_COLL_ALL_REDUCE:
-        return 1;
-    case TW_COLL_REDUCE:
-        return in || rank == plan->root ? 1 : 0;
-    case TW_COLL_BROADCAST:
-        return !in || rank == plan->root ? 1 : 0;
-    case TW_COLL_REDUCE_SCATTER:
-        return in ? ranks : 1;
-    case TW_COLL_ALL_GATHER:
-        return in ? 1 : ranks;
-    case TW_COLL_ALL_TO_ALL:
-        return ranks;
-    case TW_COLL_P2P:
-        *any = true;
+    const struct tw_coll_rule *rule = tw_coll_rule((enum tw_coll)plan->coll);
+    const struct tw_coll_buf *side = buf == TW_BUF_IN ? &rule->in : &rule->out;
+    *any = plan->coll == TW_COLL_P2P;
+    if (side->where == TW_NOWHERE || (side->where == TW_AT_ROOT && rank != plan->root))
         return 0;
-    default:
-        return 0;
-    }
+    return side->many ? (uint32_t)plan->nranks : 1;
 }
 
 static bool part_kind_fits(const struct tw_plan *plan, enum tw_plan_buf buf, uint8_t kind)
 {
-    if (kind == TW_PART_EQUAL || plan->coll == TW_COLL_P2P)
-        return true;
-    return plan->coll == TW_COLL_ALL_TO_ALL &&
-           kind == (buf == TW_BUF_IN ? TW_PART_PAIR_SEND : TW_PART_PAIR_RECV);
+    const struct tw_coll_rule *rule = tw_coll_rule((enum tw_coll)plan->coll);
+    return kind == (buf == TW_BUF_IN ? rule->in.kind : rule->out.kind);
 }
 
 /* IN and OUT of `owner` are cut as the collective's contract says. */
@@ -140,14 +126,12 @@ static enum twill_status user_span_validate(const struct place *p, const struct 
         return PLACE_FAIL(p,
                           "partition %u (kind %u, %u groups) does not cut %s, which has %u groups",
                           span->part, part->kind, part->groups, buf, groups);
-    bool equal = part->kind == TW_PART_EQUAL;
     if (cut->per == 0)
-        *cut = (struct tw_user_cut){part->per, equal};
-    if (cut->per != part->per || cut->equal != equal)
-        return PLACE_FAIL(
-            p, "partition %u cuts groups of %s into %u %s cells, an earlier step into %u %s",
-            span->part, buf, part->per, equal ? "equal" : "paired", cut->per,
-            cut->equal ? "equal" : "paired");
+        cut->per = part->per;
+    if (cut->per != part->per)
+        return PLACE_FAIL(p,
+                          "partition %u cuts groups of %s into %u cells, an earlier step into %u",
+                          span->part, buf, part->per, cut->per);
     return TWILL_OK;
 }
 

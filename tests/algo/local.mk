@@ -7,6 +7,6 @@ tests_algo_test_algo_SOURCES = \
 	tests/algo/test_check.cc \
 	tests/algo/test_cost.cc \
 	tests/algo/test_only_rank.cc \
-	tests/algo/cases.hh tests/algo/model.hh
+	tests/algo/cases.hh tests/algo/model.hh tests/plan/contract.hh
 tests_algo_test_algo_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(GTEST_CFLAGS)
 tests_algo_test_algo_LDADD = libtwill_core.la -lgtest_main $(GTEST_LIBS)

@@ -18,7 +18,7 @@ TEST(Algo, NamesAreUniqueAndFound)
             EXPECT_EQ(found, algo->colls >> c & 1 ? algo : nullptr) << algo->name << " " << c;
         }
     }
-    EXPECT_EQ(names.size(), 11u);
+    EXPECT_EQ(names.size(), 12u);
     EXPECT_EQ(tw_algo_at(names.size()), nullptr);
     EXPECT_EQ(tw_algo_find("no_such", TW_COLL_ALL_REDUCE), nullptr);
     EXPECT_EQ(tw_algo_find("ring", TW_COLL_COUNT), nullptr);
@@ -30,7 +30,7 @@ TEST(Algo, RefusesWhatItDoesNotServe)
         for (int c = 0; c < TW_COLL_COUNT; c++)
             for (int nranks : {1, 3, 4}) {
                 tw_plan *plan = nullptr;
-                tw_algo_args args = {(tw_coll)c, nranks, 0, -1, 1};
+                tw_algo_args args = {(tw_coll)c, nranks, 0, -1, 1, 0};
                 twill_status status = algo->generate(&args, &plan);
                 EXPECT_EQ(status, algo->colls >> c & 1 ? TWILL_OK : TWILL_ERR_INVALID)
                     << algo->name << " " << c;
@@ -42,11 +42,11 @@ TEST(Algo, RefusesWhatItDoesNotServe)
 TEST(Algo, RefusesNonsense)
 {
     tw_plan *plan = nullptr;
-    for (tw_algo_args args : {tw_algo_args{TW_COLL_ALL_REDUCE, 0, 0, -1, 1},
-                              tw_algo_args{TW_COLL_ALL_REDUCE, -4, 0, -1, 1},
-                              tw_algo_args{TW_COLL_ALL_REDUCE, 4, 4, -1, 1},
-                              tw_algo_args{TW_COLL_ALL_REDUCE, 4, 0, 4, 1},
-                              tw_algo_args{TW_COLL_ALL_REDUCE, 1 << 30, 0, 0, 1}})
+    for (tw_algo_args args : {tw_algo_args{TW_COLL_ALL_REDUCE, 0, 0, -1, 1, 0},
+                              tw_algo_args{TW_COLL_ALL_REDUCE, -4, 0, -1, 1, 0},
+                              tw_algo_args{TW_COLL_ALL_REDUCE, 4, 4, -1, 1, 0},
+                              tw_algo_args{TW_COLL_ALL_REDUCE, 4, 0, 4, 1, 0},
+                              tw_algo_args{TW_COLL_ALL_REDUCE, 1 << 30, 0, 0, 1, 0}})
         for (size_t i = 0; const tw_algo *algo = tw_algo_at(i); i++)
             EXPECT_EQ(algo->generate(&args, &plan), TWILL_ERR_INVALID) << algo->name;
     EXPECT_EQ(plan, nullptr);
@@ -77,7 +77,7 @@ TEST(Algo, ChannelsAreBounded)
                         : channels > TW_PLAN_FIFOS_MAX ? TW_PLAN_FIFOS_MAX
                                                        : channels;
         Plan plan = generate(tw_algo_find("ring", TW_COLL_ALL_REDUCE),
-                             {TW_COLL_ALL_REDUCE, 3, 0, -1, channels});
+                             {TW_COLL_ALL_REDUCE, 3, 0, -1, channels, 0});
         EXPECT_EQ(plan->nfifos, want);
         EXPECT_EQ(plan->ranks[1].nlanes, want);
         EXPECT_EQ(plan->parts[0].per, 3 * want);

@@ -63,7 +63,7 @@ TEST(Check, EveryRankCount)
     for_each_algo([&](const tw_algo *algo, tw_coll coll) {
         for (int nranks = 1; nranks <= 64 && !is_dear(algo, nranks); nranks++)
             for (int root : roots_of(coll, nranks, random)) {
-                prove({algo, {coll, nranks, root, -1, 1}}, random());
+                prove({algo, {coll, nranks, root, -1, 1, 0}}, random());
                 if (testing::Test::HasFatalFailure())
                     return;
             }
@@ -80,7 +80,7 @@ TEST(Check, MoreWithinBudget)
             for (uint32_t channels = 1; channels <= (is_dear(algo, nranks) ? 1 : 3); channels++)
                 for (int root : roots_of(coll, nranks, random, 4))
                     if (channels > 1 || is_dear(algo, nranks) || nranks > 8)
-                        cases.push_back({algo, {coll, nranks, root, -1, channels}});
+                        cases.push_back({algo, {coll, nranks, root, -1, channels, 0}});
     });
     prove_some(cases, random, budget_s(1.5));
 }
@@ -94,7 +94,7 @@ TEST(Check, SampledBeyond)
         for (int i = 0; i < 3 && !algo->caps; i++) {
             int nranks = 65 + (int)(random() % 64);
             int root = has_root(coll) ? (int)(random() % (uint64_t)nranks) : 0;
-            cases.push_back({algo, {coll, nranks, root, -1, 1}});
+            cases.push_back({algo, {coll, nranks, root, -1, 1, 0}});
         }
     });
     prove_some(cases, random, budget_s(0.5));
@@ -112,7 +112,7 @@ TEST(Check, AnyPlanMayFollowAnother)
             for (uint32_t channels = 1; channels <= 2; channels++)
                 plans.push_back(generate(
                     algo, {coll, nranks, has_root(coll) ? (int)(random() % (uint64_t)nranks) : 0,
-                           -1, channels}));
+                           -1, channels, 0}));
         });
         for (const Plan &plan : plans)
             for (const Plan &next : plans) {
@@ -131,7 +131,7 @@ TEST(Check, AnyPlanMayFollowAnother)
 // only if no other plan uses its scratch, and the checker says so.
 TEST(Check, ReuseBetweenPlansIsSeen)
 {
-    tw_algo_args args = {TW_COLL_ALL_REDUCE, 3, 0, -1, 1};
+    tw_algo_args args = {TW_COLL_ALL_REDUCE, 3, 0, -1, 1, 0};
     Plan plan = generate(tw_algo_find("two_shot_put", args.coll), args);
     Plan next = generate(tw_algo_find("direct_put", args.coll), args);
     EXPECT_EQ(fault_of(plan.get(), next.get(), 1), "");
@@ -142,7 +142,7 @@ TEST(Check, ReuseBetweenPlansIsSeen)
 
 TEST(Check, DepthIsTheLeast)
 {
-    tw_algo_args args = {TW_COLL_ALL_REDUCE, 4, 0, -1, 1};
+    tw_algo_args args = {TW_COLL_ALL_REDUCE, 4, 0, -1, 1, 0};
     for (const char *name : {"ring", "recursive_doubling", "halving_doubling", "two_shot"}) {
         Plan plan = generate(tw_algo_find(name, args.coll), args);
         EXPECT_EQ(fault_of(plan.get(), nullptr, 1), "") << name;

@@ -129,7 +129,16 @@ std::map<std::string, Textbook> textbook()
     book["two_shot_put all_reduce"] = even(twice_less_one, constant(3), nullptr);
     book["binomial broadcast"] = {whole_to_each, nullptr, nullptr, logarithm};
     book["binomial reduce"] = {whole_to_each, nullptr, nullptr, logarithm};
-    book["pairwise all_to_all"] = even(less_one, n_less_1, nullptr);
+    // who rests in a round may go ahead: fewer than n rounds in a chain
+    book["pairwise all_to_all"] = even(less_one, nullptr, [](int n) { return n - 1 + n % 2; });
+    book["ring reduce"] = {whole_to_each, nullptr, n_less_1, n_less_1};
+    for (const char *coll : {"broadcast", "reduce", "gather", "scatter", "gather_v", "scatter_v"})
+        book[std::string("linear ") + coll] = {whole_to_each, nullptr, constant(1), n_less_1};
+    for (const char *v :
+         {"ring reduce_scatter_v", "ring all_gather_v", "circulant reduce_scatter_v",
+          "circulant all_gather_v", "direct reduce_scatter_v", "direct all_gather_v",
+          "direct all_to_all_v", "pairwise all_to_all_v"})
+        book[v] = book.at(std::string(v, strlen(v) - 2)); // in groups, whatever their counts
     book["dissemination barrier"] = {[](int) {
                                          return Amount{0, 1};
                                      },
@@ -150,7 +159,7 @@ TEST(Cost, VolumeIsTheTextbooks)
         pages++;
         for (int nranks = 2; nranks <= 64; nranks++) {
             int root = has_root(coll) ? (int)(random() % (uint64_t)nranks) : 0;
-            tw_algo_args args = {coll, nranks, root, -1, 1 + (uint32_t)nranks % 3};
+            tw_algo_args args = {coll, nranks, root, -1, 1 + (uint32_t)nranks % 3, 0};
             Plan plan = generate(algo, args);
             Amount total = book[key].total(nranks);
             ASSERT_EQ(sent_by_all(plan.get()), total) << title(algo, args);
@@ -172,7 +181,7 @@ TEST(Cost, TreesMoveTheWholeOncePerRank)
     for (int nranks = 2; nranks <= 64; nranks++)
         for (const char *name : {"binomial", "ring"}) {
             Plan plan = generate(tw_algo_find(name, TW_COLL_BROADCAST),
-                                 {TW_COLL_BROADCAST, nranks, nranks / 3, -1, 2});
+                                 {TW_COLL_BROADCAST, nranks, nranks / 3, -1, 2, 0});
             std::vector<uint64_t> received(nranks);
             for (int r = 0; r < nranks; r++)
                 for (uint32_t l = 0; l < plan->ranks[r].nlanes; l++)
@@ -186,7 +195,7 @@ TEST(Cost, TreesMoveTheWholeOncePerRank)
         }
     for (int nranks = 2; nranks <= 64; nranks++) {
         Plan plan = generate(tw_algo_find("binomial", TW_COLL_REDUCE),
-                             {TW_COLL_REDUCE, nranks, nranks / 3, -1, 2});
+                             {TW_COLL_REDUCE, nranks, nranks / 3, -1, 2, 0});
         for (int r = 0; r < nranks; r++)
             EXPECT_EQ(sent_by(plan.get(), r), (Amount{r == nranks / 3 ? 0u : 1u, 1}));
     }
@@ -198,7 +207,7 @@ TEST(Cost, FoldedRanksPayForTheirPair)
 {
     const tw_algo *algo = tw_algo_find("recursive_doubling", TW_COLL_ALL_REDUCE);
     for (int nranks = 2; nranks <= 64; nranks++) {
-        Plan plan = generate(algo, {TW_COLL_ALL_REDUCE, nranks, 0, -1, 1});
+        Plan plan = generate(algo, {TW_COLL_ALL_REDUCE, nranks, 0, -1, 1, 0});
         uint64_t log = (uint64_t)log2_floor(nranks);
         int pairs = nranks - (1 << log2_floor(nranks));
         for (int r = 0; r < nranks; r++) {
@@ -214,7 +223,7 @@ TEST(Cost, RoundsAreTheTextbooks)
     for_each_algo([&](const tw_algo *algo, tw_coll coll) {
         const Textbook &page = book[std::string(algo->name) + " " + tw_coll_name(coll)];
         for (int nranks = 2; nranks <= 64; nranks += nranks < 18 ? 1 : 15) {
-            tw_algo_args args = {coll, nranks, has_root(coll) ? nranks / 2 : 0, -1, 1};
+            tw_algo_args args = {coll, nranks, has_root(coll) ? nranks / 2 : 0, -1, 1, 0};
             Plan plan = generate(algo, args);
             model::Run run({plan.get()}, model::Options());
             ASSERT_EQ(run.go(), "") << title(algo, args);
@@ -234,7 +243,7 @@ TEST(Cost, RoundsOfRecursiveDoubling)
 {
     const tw_algo *algo = tw_algo_find("recursive_doubling", TW_COLL_ALL_REDUCE);
     for (int nranks = 2; nranks <= 64; nranks++) {
-        Plan plan = generate(algo, {TW_COLL_ALL_REDUCE, nranks, 0, -1, 1});
+        Plan plan = generate(algo, {TW_COLL_ALL_REDUCE, nranks, 0, -1, 1, 0});
         model::Run run({plan.get()}, model::Options());
         ASSERT_EQ(run.go(), "") << nranks;
         int log = log2_floor(nranks), pairs = nranks - (1 << log);

@@ -26,7 +26,7 @@ TEST(Model, EveryPlanIsRight)
     for_each_algo([&](const tw_algo *algo, tw_coll coll) {
         for (int nranks = 1; nranks <= 64; nranks += nranks < 9 ? 1 : 8 + random() % 40)
             for (int root : roots_of(coll, nranks, random)) {
-                tw_algo_args args = {coll, nranks, root, -1, 1 + (uint32_t)(random() % 3)};
+                tw_algo_args args = {coll, nranks, root, -1, 1 + (uint32_t)(random() % 3), 0};
                 Plan plan = generate(algo, args);
                 ASSERT_EQ(run({plan.get()}, random), "") << title(algo, args);
             }
@@ -66,7 +66,7 @@ void drop(tw_plan *plan, int rank, uint32_t lane, uint32_t step)
 
 Plan make(const char *name, tw_coll coll, int nranks)
 {
-    return generate(tw_algo_find(name, coll), {coll, nranks, 0, -1, 1});
+    return generate(tw_algo_find(name, coll), {coll, nranks, 0, -1, 1, 0});
 }
 
 } // namespace

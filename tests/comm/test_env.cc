@@ -269,6 +269,15 @@ TEST(Env, BadVariablesAreNamed)
     refused(twill_vars(0, 2, meet, {{"TWILL_KEY_FILE", "/nonexistent/key"}}), TWILL_ERR_INVALID,
             "/nonexistent/key");
     refused(twill_vars(0, 2, meet, {{"TWILL_KEY_FD", "999"}}), TWILL_ERR_SYSTEM, "TWILL_KEY_FD");
+    for (const char *none : {"-2", "4294967295", "4294967296"})
+        refused(twill_vars(0, 2, meet, {{"TWILL_KEY_FD", none}}), TWILL_ERR_INVALID,
+                "is no descriptor");
+    refused({{"TWILL_RANK", "-2"}, {"TWILL_SIZE", "2"}}, TWILL_ERR_INVALID, "TWILL_RANK=-2");
+    refused({{"TWILL_RANK", "0"}, {"TWILL_SIZE", "-5"}}, TWILL_ERR_INVALID, "TWILL_SIZE=-5");
+    refused(twill_vars(0, 65537, meet), TWILL_ERR_INVALID, "rank 0 of 65537");
+    refused(twill_vars(0, INT32_MAX, meet), TWILL_ERR_INVALID, "of 2147483647");
+    refused({{"TWILL_RANK", "4294967296"}, {"TWILL_SIZE", "4294967297"}}, TWILL_ERR_INVALID,
+            "beyond all ranks");
     int fd = key_memfd("too short");
     refused(twill_vars(0, 2, meet, {{"TWILL_KEY_FD", std::to_string(fd)}}), TWILL_ERR_INVALID,
             "9 bytes");

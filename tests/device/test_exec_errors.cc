@@ -15,7 +15,7 @@ namespace
 PlanPtr built_in(const char *name, tw_coll coll, int size, int only_rank = -1,
                  uint32_t channels = 1)
 {
-    const tw_algo_args args = {coll, size, 0, only_rank, channels};
+    const tw_algo_args args = {coll, size, 0, only_rank, channels, 0};
     tw_plan *plan = nullptr;
     EXPECT_EQ(tw_algo_find(name, coll)->generate(&args, &plan), TWILL_OK);
     return PlanPtr(plan);

@@ -11,14 +11,14 @@ tests_plan_test_plan_SOURCES = \
 	tests/plan/test_check_faults.cc \
 	tests/plan/test_check_validate.cc \
 	tests/plan/hand.cc tests/plan/hand.hh \
-	tests/plan/naive.cc tests/plan/naive.hh
+	tests/plan/naive.cc tests/plan/naive.hh tests/plan/contract.hh
 tests_plan_test_plan_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(GTEST_CFLAGS)
 tests_plan_test_plan_LDADD = libtwill_core.la -lgtest_main $(GTEST_LIBS)
 tests_plan_test_mutate_SOURCES = \
 	tests/plan/test_mutate.cc \
 	tests/plan/mutate.cc tests/plan/mutate.hh \
 	tests/plan/hand.cc tests/plan/hand.hh \
-	tests/plan/naive.cc tests/plan/naive.hh
+	tests/plan/naive.cc tests/plan/naive.hh tests/plan/contract.hh
 tests_plan_test_mutate_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(GTEST_CFLAGS)
 tests_plan_test_mutate_LDADD = libtwill_core.la -lgtest_main $(GTEST_LIBS)
 EXTRA_DIST += tests/plan/chain.plan

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: what a meeting point is made of, for the files that serve it.
+ * Never knows: who opens it. */
+#ifndef TW_COMM_BOOTSTRAP_MEET_H
+#define TW_COMM_BOOTSTRAP_MEET_H
+
+#include "comm/control.h"
+#include "comm/meeting.h"
+
+struct tw_seat {
+    struct tw_link link;
+    struct tw_hello *hello; /* owned; NULL: nobody has come */
+    bool told;              /* of the meeting's failure */
+};
+
+struct tw_meeting {
+    struct tw_door door; /* first member: callbacks come back to it */
+    struct tw_proc_state *state;
+    struct tw_meeting *prev, *next;
+    struct tw_source timer; /* owned; from the first arrival on */
+    bool keyless, holds_ref, timed;
+    int size; /* of the first who came; 0: nobody yet */
+    int arrived, told, byes;
+    struct tw_seat *seats; /* owned, [size] */
+    bool met, failed, ended;
+    struct tw_frame_error failure;
+    struct tw_later burial; /* frees it, outside of all callbacks */
+};
+
+/* The loop's lock is held for all of these. */
+
+/* ---- its life (bootstrap_meet_life.c) -----------------------------------------------------------
+ */
+
+/** Nobody else is waited for: closes the door and all links. The memory goes later, once the last
+ * caller has gone. */
+void tw_meeting_end(struct tw_meeting *meeting);
+/** Ranks that are here keep the process's state open from now on. */
+void tw_meeting_unref(struct tw_meeting *meeting);
+/** From the first caller on it is a matter of time. */
+void tw_meeting_timer_start(struct tw_meeting *meeting);
+void tw_meeting_timer_stop(struct tw_meeting *meeting);
+
+/* ---- those who come (bootstrap_meet.c) ----------------------------------------------------------
+ */
+
+/** The door's on_caller. */
+void tw_meeting_on_caller(struct tw_door *door, int fd, const uint8_t *data, uint32_t bytes);
+
+/* ---- what they are told when it fails (bootstrap_meet_fail.c) -----------------------------------
+ */
+
+/** Tells everybody who is here, and then whoever still comes, until all have been told. */
+__attribute__((format(printf, 4, 5))) void tw_meeting_fail(struct tw_meeting *meeting,
+                                                           enum twill_status status, int origin,
+                                                           const char *format, ...);
+/** Not everybody has come in time: fails with the list of those who are missing. */
+void tw_meeting_fail_late(struct tw_meeting *meeting);
+/** Once it has failed: stay for those who were not told yet, or end. */
+void tw_meeting_failed_end(struct tw_meeting *meeting);
+/** rank knows of the failure. A rank out of range is accepted. */
+void tw_meeting_told(struct tw_meeting *meeting, int rank);
+/** A caller who cannot be seated hears why. Takes fd over. */
+void tw_meeting_refuse(struct tw_meeting *meeting, int fd, const struct tw_frame_error *error);
+
+#endif
