@@ -246,7 +246,10 @@ TWILL_API enum twill_status twill_param_set(const char *name, const char *value)
 
 /**
  * Make the id of a new communicator, and its meeting point in this process. One rank makes it and
- * hands it to the others; the process that made it must live until all ranks are connected.
+ * hands it to the others; the process that made it must live until all ranks are connected. An id
+ * may be made early: the first rank has TWILL_ID_TIMEOUT (an hour) to come, the others then have
+ * TWILL_INIT_TIMEOUT. Until then it holds a few threads, a socket and TWILL_STAGING bytes of
+ * address space; the end of the process or of other communicators does not wait for it.
  *
  * @param id  out, 128 bytes, opaque; holds the secret key; not NULL. Good for one communicator
  *
@@ -289,7 +292,8 @@ TWILL_API enum twill_status twill_get_unique_id(twill_unique_id *id);
  *         TWILL_ERR_VERSION  ranks differ in version or in an option that must be the same (both
  *                            values are named)
  *         TWILL_ERR_MISMATCH ranks disagree on size, or claim the same rank
- *         On errors nothing is left behind.
+ *         On errors nothing is left behind, but that the process that made the id tells ranks that
+ *         come within the next second why it failed.
  *
  * Threads: any; ranks of one communicator may be threads of one process. Blocks for the other ranks
  * unless config.blocking is 0 or a group is open.
@@ -301,15 +305,17 @@ TWILL_API enum twill_status twill_comm_init(twill_comm_t *comm, int size, const 
  * Join a communicator of all processes of the job, with rank and size as the launcher says:
  * TWILL_RANK, TWILL_SIZE, TWILL_LOCAL_RANK and TWILL_RENDEZVOUS (twill-run), or RANK, WORLD_SIZE,
  * LOCAL_RANK, MASTER_ADDR and MASTER_PORT on one host (torchrun). The key comes from the launcher,
- * or from TWILL_KEY_FILE; without one the first contact is unauthenticated and warned of, or
- * refused under TWILL_REQUIRE_KEY=1. The n-th call of a process meets the others' n-th.
+ * or from TWILL_KEY_FILE, which other users may not open; without one the first contact is
+ * unauthenticated and warned of, or refused under TWILL_REQUIRE_KEY=1. The n-th call of a process
+ * meets the others' n-th.
  *
  * @param comm    as in twill_comm_init
  * @param config  as in twill_comm_init
  *
  * @return as twill_comm_init, and
  *         TWILL_ERR_INVALID  a variable is missing or out of range (it is named)
- *         TWILL_ERR_AUTH     no key under TWILL_REQUIRE_KEY=1
+ *         TWILL_ERR_AUTH     no key under TWILL_REQUIRE_KEY=1, or other users may open the file
+ *         TWILL_ERR_UNSUPPORTED  the launcher's variables say that the ranks are on several hosts
  *
  * Threads: any; one rank for each process. Blocks as twill_comm_init does.
  */
@@ -357,7 +363,8 @@ TWILL_API enum twill_status twill_comm_finalize(twill_comm_t comm);
 /**
  * Free a communicator and all that it holds; registrations that are left end too. A ready and
  * healthy one is finalized first, and a finalize that goes on by itself comes to its end. A failed,
- * aborted, connecting or finalized one is freed at once: no peer is waited for.
+ * aborted, connecting or finalized one is freed at once: no peer is waited for, and its calls that
+ * streams hold are over when this returns.
  *
  * When several ranks of a healthy communicator live in this process, they may be destroyed one
  * after another by one thread: all but the last return at once, and the last finalizes for all. The

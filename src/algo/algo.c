@@ -48,9 +48,27 @@ static const struct tw_algo algos[] = {
      .source = "Shah et al. 2025 (all pairs)",
      .generate = tw_algo_two_shot_put},
     {.name = "binomial",
-     .colls = SERVES(BROADCAST) | SERVES(REDUCE),
-     .source = "Thakur, Rabenseifner and Gropp 2005, sections 4.2 and 4.5",
+     .colls = SERVES(BROADCAST) | SERVES(REDUCE) | SERVES(GATHER) | SERVES(SCATTER),
+     .source = "Thakur, Rabenseifner and Gropp 2005, sections 4.2, 4.4 and 4.5",
      .generate = tw_algo_binomial},
+    {.name = "knomial",
+     .colls = SERVES(BROADCAST) | SERVES(REDUCE) | SERVES(GATHER) | SERVES(SCATTER),
+     .param = "radix",
+     .source = "Bar-Noy and Kipnis 1994; Thakur, Rabenseifner and Gropp 2005",
+     .generate = tw_algo_knomial},
+    {.name = "double_tree",
+     .colls = SERVES(ALL_REDUCE),
+     .source = "Sanders, Speck and Traeff 2009, sections 2 and 4",
+     .generate = tw_algo_double_tree},
+    {.name = "bruck",
+     .colls = SERVES(ALL_GATHER) | SERVES(ALL_GATHER_V) | SERVES(ALL_TO_ALL),
+     .source = "Bruck et al. 1997",
+     .generate = tw_algo_bruck},
+    {.name = "pat",
+     .colls = SERVES(ALL_GATHER) | SERVES(ALL_GATHER_V) | SERVES(REDUCE_SCATTER),
+     .param = "aggregation",
+     .source = "Jeaugey 2025",
+     .generate = tw_algo_pat},
     {.name = "linear",
      .colls = SERVES(BROADCAST) | SERVES(REDUCE) | SERVES(GATHER) | SERVES(SCATTER) |
               SERVES(GATHER_V) | SERVES(SCATTER_V),
@@ -127,13 +145,18 @@ const struct tw_algo *tw_algo_choose(enum tw_coll coll, int nranks, uint64_t byt
         name = nranks <= FEW_RANKS ? "direct" : bytes <= MIDDLE_BYTES ? "circulant" : "ring";
         break;
     case TW_COLL_ALL_TO_ALL:
-        name = nranks <= FEW_RANKS || bytes <= SHORT_BYTES ? "direct" : "pairwise";
+        name = nranks <= FEW_RANKS       ? "direct"
+               : bytes <= ONE_SHOT_BYTES ? "bruck"
+               : bytes <= SHORT_BYTES    ? "direct"
+                                         : "pairwise";
         break;
     case TW_COLL_ALL_TO_ALL_V: /* ranks know different counts: those do not decide */
         name = nranks <= 2 * FEW_RANKS ? "direct" : "pairwise";
         break;
     case TW_COLL_GATHER:
     case TW_COLL_SCATTER:
+        name = nranks > FEW_RANKS && bytes <= SHORT_BYTES ? "binomial" : "linear";
+        break;
     case TW_COLL_GATHER_V:
     case TW_COLL_SCATTER_V:
         name = "linear";

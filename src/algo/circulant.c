@@ -31,15 +31,11 @@ static int pieces_of(const struct tw_algo_lane *lane, uint32_t offset, uint32_t 
                      struct piece pieces[2])
 {
     uint32_t nranks = (uint32_t)lane->job->nranks;
-    uint32_t first = ((uint32_t)lane->rank + offset) % nranks;
-    uint32_t whole = nranks - first;
-    if (count <= whole) {
-        pieces[0] = (struct piece){offset, first, count};
-        return 1;
-    }
-    pieces[0] = (struct piece){offset, first, whole};
-    pieces[1] = (struct piece){offset + whole, 0, count - whole};
-    return 2;
+    struct tw_algo_piece cut[2];
+    int npieces = tw_algo_cut(nranks, ((uint32_t)lane->rank + offset) % nranks, 1, count, cut);
+    for (int i = 0; i < npieces; i++)
+        pieces[i] = (struct piece){offset + cut[i].at, cut[i].first, cut[i].count};
+    return npieces;
 }
 
 static bool is_gather(const struct tw_algo_job *job)

@@ -69,7 +69,7 @@ enum twill_status tw_algo_form_plan(const struct tw_algo_form *form,
     job.channels = args->channels < 1 ? 1 : args->channels;
     if (job.channels > TW_PLAN_FIFOS_MAX / job.fifos)
         job.channels = TW_PLAN_FIFOS_MAX / job.fifos;
-    if (args->coll == TW_COLL_BARRIER || args->nranks == 1)
+    if (args->coll == TW_COLL_BARRIER || args->nranks == 1 || form->one_channel)
         job.channels = 1;
     tw_build_init(&job.build, form->name, args->coll, args->nranks, args->root, args->only_rank);
     if (tw_failed(job.build.status))
@@ -88,6 +88,19 @@ enum twill_status tw_algo_form_plan(const struct tw_algo_form *form,
         for (uint32_t c = 0; c < job.channels; c++)
             form->program(&job, r, (uint16_t)c);
     return tw_build_finish(&job.build, plan);
+}
+
+int tw_algo_cut(uint32_t n, uint32_t first, uint32_t stride, uint32_t count,
+                struct tw_algo_piece pieces[2])
+{
+    uint32_t whole = (n - first + stride - 1) / stride;
+    if (count <= whole) {
+        pieces[0] = (struct tw_algo_piece){0, first, count};
+        return 1;
+    }
+    pieces[0] = (struct tw_algo_piece){0, first, whole};
+    pieces[1] = (struct tw_algo_piece){whole, first + whole * stride - n, count - whole};
+    return 2;
 }
 
 /* ---- a lane being written ------------------------------------------------------------------- */

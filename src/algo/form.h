@@ -33,6 +33,7 @@ struct tw_algo_form {
     uint32_t nsigs, sig_max;
     uint32_t caps;
     uint32_t param;     /* of the algorithm: radix, aggregation, ... */
+    bool one_channel;   /* spans need the cells of a chunk to be one */
     bool deterministic; /* adds in the defined order, unrounded: see tw_plan.deterministic */
     tw_algo_program_fn program;
 };
@@ -109,6 +110,17 @@ static inline int tw_algo_around(const struct tw_algo_job *job, int rank, int by
     return (rank + by + job->nranks) % job->nranks;
 }
 
+/* Chunks on the circle of n that do not wrap around the last. */
+struct tw_algo_piece {
+    uint32_t at;    /* of the first one, in the sequence that was cut */
+    uint32_t first; /* its number */
+    uint32_t count;
+};
+/** Cut chunks first, first + stride, ... (count of them, at least 1, in less than a turn of the n)
+ * where they wrap; returns how many pieces, 1 or 2. */
+int tw_algo_cut(uint32_t n, uint32_t first, uint32_t stride, uint32_t count,
+                struct tw_algo_piece pieces[2]);
+
 /** Least k with 2^k >= n, and the greatest power of two that is not above n; n at least 1. */
 static inline uint32_t tw_algo_log2_ceil(uint32_t n)
 {
@@ -135,6 +147,10 @@ enum twill_status tw_algo_two_shot(const struct tw_algo_args *args, struct tw_pl
 enum twill_status tw_algo_direct_put(const struct tw_algo_args *args, struct tw_plan **plan);
 enum twill_status tw_algo_two_shot_put(const struct tw_algo_args *args, struct tw_plan **plan);
 enum twill_status tw_algo_binomial(const struct tw_algo_args *args, struct tw_plan **plan);
+enum twill_status tw_algo_knomial(const struct tw_algo_args *args, struct tw_plan **plan);
+enum twill_status tw_algo_double_tree(const struct tw_algo_args *args, struct tw_plan **plan);
+enum twill_status tw_algo_bruck(const struct tw_algo_args *args, struct tw_plan **plan);
+enum twill_status tw_algo_pat(const struct tw_algo_args *args, struct tw_plan **plan);
 enum twill_status tw_algo_pairwise(const struct tw_algo_args *args, struct tw_plan **plan);
 enum twill_status tw_algo_linear(const struct tw_algo_args *args, struct tw_plan **plan);
 enum twill_status tw_algo_dissemination(const struct tw_algo_args *args, struct tw_plan **plan);

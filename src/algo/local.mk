@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 libtwill_core_la_SOURCES += \
 	src/algo/algo.c src/algo/algo.h \
+	src/algo/crossover.c src/algo/crossover.h \
 	src/algo/form.c src/algo/form.h \
 	src/algo/ring.c \
 	src/algo/recursive_doubling.c \
@@ -8,7 +9,10 @@ libtwill_core_la_SOURCES += \
 	src/algo/circulant.c \
 	src/algo/direct.c \
 	src/algo/put.c \
-	src/algo/binomial.c \
+	src/algo/knomial.c \
+	src/algo/double_tree.c \
+	src/algo/bruck.c \
+	src/algo/pat.c \
 	src/algo/linear.c \
 	src/algo/pairwise.c \
 	src/algo/dissemination.c

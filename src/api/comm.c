@@ -27,11 +27,14 @@ static void name_by_id(struct tw_comm_args *args)
                  (unsigned long long)tw_hash64(&args->id, sizeof args->id) & 0xffffff);
 }
 
-/* The newest failure says why. */
-static void give_up(struct twill_comm *const *comms, int count, enum twill_status status)
+/* The newest failure says why, to those too who come to the id's meeting point in this process. */
+static void give_up(struct twill_comm *const *comms, int count, const struct tw_comm_args *args,
+                    enum twill_status status)
 {
     char text[TW_ERROR_TEXT_BYTES];
     snprintf(text, sizeof text, "%s", tw_fail_text());
+    if (args->own_id)
+        tw_id_give_up(&args->id, status, text);
     for (int i = 0; i < count; i++)
         tw_comm_give_up(comms[i]);
     tw_fail_again(status, text);
@@ -63,7 +66,7 @@ static enum twill_status make(struct tw_comm_args *args, int count, twill_comm_t
         }
     }
     if (tw_failed(status))
-        give_up(comms, made, status);
+        give_up(comms, made, args, status);
     free(comms);
     return status;
 }
@@ -158,6 +161,7 @@ enum twill_status twill_comm_init_all(twill_comm_t *comms, int count, const int 
         status = tw_api_config(config, &args);
     if (!tw_failed(status))
         status = tw_id_create(&args.id);
+    args.own_id = true;
     if (!tw_failed(status))
         status = make(&args, count, comms);
     return tw_failed(status) ? tw_api_error(status) : status;

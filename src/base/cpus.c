@@ -5,34 +5,20 @@
 
 #include "base/cpus.h"
 
-#include <errno.h>
 #include <sched.h>
 #include <string.h>
 
-#define ROOM_MOST (TW_CPUS_MOST * 64)
-
-static void cpus_fill(struct tw_cpus *cpus, const cpu_set_t *set, size_t room)
-{
-    for (size_t cpu = 0; cpu < room; cpu++) {
-        if (CPU_ISSET_S(cpu, CPU_ALLOC_SIZE(room), set))
-            cpus->words[cpu / 64 % TW_CPUS_WORDS] |= UINT64_C(1) << cpu % 64;
-    }
-}
+#define KERNEL_WORDS ((size_t)64 * TW_CPUS_WORDS) /* far more CPUs than any kernel knows */
 
 void tw_cpus_get(struct tw_cpus *cpus)
 {
-    bool again = true;
+    /* The kernel's own form on 64-bit machines: bit c of an array of words. */
+    uint64_t mask[KERNEL_WORDS] = {0};
 
     memset(cpus, 0, sizeof(*cpus));
-    /* EINVAL: the kernel knows more CPUs than there is room for */
-    for (size_t room = TW_CPUS_MOST; again && room <= ROOM_MOST; room *= 2) {
-        cpu_set_t *set = CPU_ALLOC(room);
-        if (set == NULL)
-            break;
-        again = sched_getaffinity(0, CPU_ALLOC_SIZE(room), set) != 0 && errno == EINVAL;
-        if (!again)
-            cpus_fill(cpus, set, room);
-        CPU_FREE(set);
+    if (sched_getaffinity(0, sizeof(mask), (cpu_set_t *)(void *)mask) == 0) {
+        for (size_t i = 0; i < KERNEL_WORDS; i++)
+            cpus->words[i % TW_CPUS_WORDS] |= mask[i];
     }
     if (tw_cpus_count(cpus) == 0)
         cpus->words[0] = 1;

@@ -41,7 +41,7 @@ struct tw_patience {
 };
 
 /* A wait shorter than this enters the kernel nowhere, unless it is crowded. */
-#define TW_SPIN_NS 100000
+#define TW_SPIN_NS 100000ull
 
 /**
  * How long to spin where waiters have a CPU each: TW_SPIN_NS at least, so that whoever comes within

@@ -5,6 +5,7 @@
 
 #include "channel/channel.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -159,6 +160,15 @@ static enum twill_status nets_choose(struct tw_chan *chan, const struct tw_chan_
     return TWILL_OK;
 }
 
+/* The transport's sentence names a process at most. */
+static enum twill_status peer_failed(int i, enum twill_status status)
+{
+    char text[TW_ERROR_TEXT_BYTES];
+    (void)snprintf(text, sizeof(text), "connecting to rank %d: %.*s", i, TW_ERROR_TEXT_BYTES - 32,
+                   tw_fail_text());
+    return tw_fail_again(status, text);
+}
+
 static enum twill_status peer_connect(struct tw_chan *chan, const struct tw_chan_config *config,
                                       int i)
 {
@@ -171,7 +181,7 @@ static enum twill_status peer_connect(struct tw_chan *chan, const struct tw_chan
         status = peer->transport->fifo->create(peer->ep, chan->fifo_bytes, &peer->recv,
                                                &peer->fifo_blob);
     }
-    return status;
+    return status == TWILL_OK ? status : peer_failed(i, status);
 }
 
 static enum twill_status config_check(const struct tw_chan_config *config)

@@ -72,7 +72,7 @@ static void own_fill(const struct tw_boot *boot, struct entry *own)
 static enum twill_status patience_set(struct twill_comm *comm, const struct entry *entries)
 {
     const struct entry *own = &entries[comm->rank];
-    const struct tw_cpus **bound = tw_alloc((size_t)comm->size * sizeof(*bound));
+    const struct tw_cpus **bound = tw_alloc((size_t)comm->size * sizeof(void *));
     int count = 0;
 
     if (bound == NULL)

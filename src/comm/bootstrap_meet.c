@@ -113,8 +113,22 @@ static const struct tw_hello *first_hello(const struct tw_meeting *meeting)
     return NULL;
 }
 
+/* A caller who left without a word: its socket's name says who it was to be. */
+static void silent_name(int fd, char text[TW_ERROR_TEXT_BYTES])
+{
+    char name[TW_SOCK_NAME_BYTES];
+
+    tw_sock_peer_name(fd, name);
+    int rank = tw_meet_caller_rank(name);
+    if (rank >= 0)
+        (void)snprintf(text, TW_ERROR_TEXT_BYTES,
+                       "init: rank %d is gone: it left the meeting point before it had said which "
+                       "options it has",
+                       rank);
+}
+
 /* @return owned; NULL: the meeting has failed, with the reason */
-static struct tw_hello *hello_accept(struct tw_meeting *meeting, const uint8_t *data,
+static struct tw_hello *hello_accept(struct tw_meeting *meeting, int fd, const uint8_t *data,
                                      uint32_t bytes)
 {
     const struct tw_hello *first = first_hello(meeting);
@@ -134,6 +148,8 @@ static struct tw_hello *hello_accept(struct tw_meeting *meeting, const uint8_t *
     }
     if (status == TWILL_OK)
         return hello;
+    if (bytes == 0)
+        silent_name(fd, text);
     tw_warn(TW_SUB_COMM, "%s", text);
     tw_meeting_fail(meeting, status, -1, "%s", text);
     free(hello);
@@ -187,9 +203,9 @@ void tw_meeting_on_caller(struct tw_door *door, int fd, const uint8_t *data, uin
         tw_meeting_refuse(meeting, fd, &used);
         return;
     }
-    tw_meeting_timer_start(meeting);
+    tw_meeting_called(meeting);
     if (!meeting->failed)
-        hello = hello_accept(meeting, data, bytes);
+        hello = hello_accept(meeting, fd, data, bytes);
     if (hello != NULL && seats_make(meeting, hello->size)) {
         caller_seat(meeting, fd, hello);
         return;
@@ -200,5 +216,26 @@ void tw_meeting_on_caller(struct tw_door *door, int fd, const uint8_t *data, uin
         memcpy(&head, data, sizeof(head));
         tw_meeting_told(meeting, head.rank);
     }
+    tw_meeting_failed_end(meeting);
+}
+
+/* Only this user's processes get so far, and any of them could end a rank as well: so its word for
+ * which rank it was is believed, though it had not proven the key. */
+void tw_meeting_on_lost(struct tw_door *door, pid_t pid, const char *name)
+{
+    struct tw_meeting *meeting = (struct tw_meeting *)(void *)door;
+    int rank = tw_meet_caller_rank(name);
+
+    if (meeting->met || meeting->failed || rank < 0 || (meeting->size > 0 && rank >= meeting->size))
+        return;
+    if (meeting->size > 0 && meeting->seats[rank].hello != NULL)
+        return;
+    tw_meeting_called(meeting);
+    tw_meeting_fail(meeting, TWILL_ERR_PEER, rank,
+                    "init: rank %d (process %d) is gone: its process has ended before it had "
+                    "proven the key",
+                    rank, (int)pid);
+    tw_warn(TW_SUB_COMM, "%s", meeting->failure.text);
+    tw_meeting_told(meeting, rank);
     tw_meeting_failed_end(meeting);
 }

@@ -39,7 +39,7 @@ __attribute__((format(printf, 4, 5))) void tw_meeting_fail(struct tw_meeting *me
         tw_link_close(&seat->link);
         tw_meeting_told(meeting, r);
     }
-    tw_meeting_unref(meeting);
+    tw_meeting_linger(meeting);
 }
 
 void tw_meeting_failed_end(struct tw_meeting *meeting)
@@ -78,12 +78,17 @@ static void missing_list(const struct tw_meeting *meeting, char *text, size_t by
 
 void tw_meeting_fail_late(struct tw_meeting *meeting)
 {
+    const struct tw_params *params = meeting->state->proc.params;
     char missing[96];
 
+    if (!meeting->called) {
+        tw_meeting_fail(meeting, TWILL_ERR_TIMEOUT, -1, "init: no rank came to the meeting point");
+        tw_debug(TW_SUB_COMM, "meeting point @%s closes: no rank came to it", meeting->name);
+        return;
+    }
     missing_list(meeting, missing, sizeof(missing));
     tw_meeting_fail(meeting, TWILL_ERR_TIMEOUT, -1,
                     "init: %d of %d ranks came within %.3g s; missing: %s", meeting->arrived,
-                    meeting->size, (double)meeting->state->proc.params->init_timeout_ns / 1e9,
-                    missing);
+                    meeting->size, (double)params->init_timeout_ns / 1e9, missing);
     tw_warn(TW_SUB_COMM, "%s", meeting->failure.text);
 }

@@ -3,6 +3,7 @@
  * Never knows: what is said there. */
 #include "config.h"
 
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "comm/bootstrap_meet.h"
 
 #define PATIENCE_NS (5 * TW_NS_S)
+#define LINGER_NS (1 * TW_NS_S) /* for ranks that come after it has failed */
 
 void tw_meeting_unref(struct tw_meeting *meeting)
 {
@@ -87,19 +89,20 @@ static void timer_on_event(struct tw_source *source, uint32_t events)
     tw_meeting_timer_stop(meeting);
     if (meeting->met)
         return; /* the ranks' own deadlines count from here on */
-    if (!meeting->failed)
-        tw_meeting_fail_late(meeting);
-    tw_meeting_end(meeting);
+    if (meeting->failed) {
+        tw_meeting_end(meeting);
+        return;
+    }
+    tw_meeting_fail_late(meeting);
+    if (!meeting->called)
+        tw_meeting_end(meeting);
 }
 
-void tw_meeting_timer_start(struct tw_meeting *meeting)
+/* Instead of what it was set to. 0: never. Without a timer it ends with the process's state. */
+static void timer_set(struct tw_meeting *meeting, uint64_t after_ns)
 {
-    uint64_t timeout_ns = meeting->state->proc.params->init_timeout_ns;
-
-    if (meeting->timed || timeout_ns == 0)
-        return;
-    meeting->timed = true;
-    if (tw_timer_open(&meeting->timer.fd, timeout_ns) != TWILL_OK)
+    tw_meeting_timer_stop(meeting);
+    if (after_ns == 0 || tw_timer_open(&meeting->timer.fd, after_ns) != TWILL_OK)
         return;
     if (tw_loop_watch(meeting->state->loop, &meeting->timer, EPOLLIN) != TWILL_OK) {
         (void)close(meeting->timer.fd);
@@ -107,11 +110,51 @@ void tw_meeting_timer_start(struct tw_meeting *meeting)
     }
 }
 
+void tw_meeting_called(struct tw_meeting *meeting)
+{
+    if (!meeting->called && !meeting->failed)
+        timer_set(meeting, meeting->state->proc.params->init_timeout_ns);
+    meeting->called = true;
+}
+
+void tw_meeting_linger(struct tw_meeting *meeting)
+{
+    timer_set(meeting, LINGER_NS);
+    if (meeting->timer.fd < 0)
+        tw_meeting_unref(meeting); /* nothing would end it */
+}
+
 /* ---- opening and closing -----------------------------------------------------------------------
  */
 
+/* Filled; not open yet. */
+static void meeting_init(struct tw_meeting *meeting, const uint8_t key[TW_KEY_BYTES], bool keyless)
+{
+    meeting->state = tw_proc_state();
+    meeting->keyless = keyless;
+    meeting->holds_ref = true;
+    meeting->burial.run = meeting_free;
+    meeting->timer = (struct tw_source){.fd = -1, .on_event = timer_on_event};
+    meeting->door.patience_ns = PATIENCE_NS;
+    meeting->door.on_caller = tw_meeting_on_caller;
+    meeting->door.on_lost = tw_meeting_on_lost;
+    meeting->door.on_idle = meeting_on_idle;
+    memcpy(meeting->door.key, key, TW_KEY_BYTES);
+    (void)snprintf(meeting->door.context, sizeof(meeting->door.context), TW_MEET_CONTEXT);
+}
+
+static void meeting_link(struct tw_meeting *meeting)
+{
+    struct tw_proc_state *state = meeting->state;
+
+    meeting->next = state->meetings;
+    if (state->meetings != NULL)
+        state->meetings->prev = meeting;
+    state->meetings = meeting;
+}
+
 enum twill_status tw_meeting_open(const char *name, const uint8_t key[TW_KEY_BYTES], bool keyless,
-                                  char actual[TW_SOCK_NAME_BYTES])
+                                  uint64_t idle_ns, char actual[TW_SOCK_NAME_BYTES])
 {
     struct tw_proc *proc = NULL;
     int fd = -1;
@@ -119,35 +162,40 @@ enum twill_status tw_meeting_open(const char *name, const uint8_t key[TW_KEY_BYT
 
     if (status != TWILL_OK)
         return status;
-    struct tw_proc_state *state = tw_proc_state();
     struct tw_meeting *meeting = tw_alloc(sizeof(*meeting));
     status = meeting != NULL ? tw_sock_listen(&fd, name, actual) : TWILL_ERR_NOMEM;
     if (status == TWILL_OK) {
-        meeting->state = state;
-        meeting->keyless = keyless;
-        meeting->holds_ref = true;
-        meeting->burial.run = meeting_free;
-        meeting->timer = (struct tw_source){.fd = -1, .on_event = timer_on_event};
-        meeting->door.patience_ns = PATIENCE_NS;
-        meeting->door.on_caller = tw_meeting_on_caller;
-        meeting->door.on_idle = meeting_on_idle;
-        memcpy(meeting->door.key, key, TW_KEY_BYTES);
-        (void)snprintf(meeting->door.context, sizeof(meeting->door.context), TW_MEET_CONTEXT);
-        tw_loop_lock(state->loop);
-        status = tw_door_open(&meeting->door, state->loop, fd);
+        meeting_init(meeting, key, keyless);
+        memcpy(meeting->name, actual, sizeof(meeting->name));
+        tw_loop_lock(meeting->state->loop);
+        status = tw_door_open(&meeting->door, meeting->state->loop, fd);
         if (status == TWILL_OK) {
-            meeting->next = state->meetings;
-            if (state->meetings != NULL)
-                state->meetings->prev = meeting;
-            state->meetings = meeting;
+            meeting_link(meeting);
+            timer_set(meeting, idle_ns);
         }
-        tw_loop_unlock(state->loop);
+        tw_loop_unlock(meeting->state->loop);
     }
     if (status != TWILL_OK) {
         free(meeting);
         tw_proc_put();
     }
     return status;
+}
+
+void tw_meeting_give_up(const twill_unique_id *id, enum twill_status status, const char *text)
+{
+    struct tw_proc_state *state = tw_proc_state();
+    struct tw_id inside;
+
+    memcpy(&inside, id, sizeof(inside));
+    tw_loop_lock(state->loop);
+    struct tw_meeting *meeting = state->meetings;
+    while (meeting != NULL && (meeting->ended || strcmp(meeting->name, inside.meet) != 0))
+        meeting = meeting->next;
+    if (meeting != NULL && !meeting->met)
+        tw_meeting_fail(meeting, status, -1, "%s", text);
+    tw_loop_unlock(state->loop);
+    sodium_memzero(&inside, sizeof(inside));
 }
 
 void tw_meetings_close(struct tw_proc_state *state)

@@ -59,6 +59,7 @@ struct tw_comm_args {
     twill_unique_id id;
     int blocking, device, deterministic, channels; /* resolved: no TWILL_UNSET */
     char name[TW_COMM_NAME_BYTES];
+    bool own_id;   /* the meeting point is in this process, made for these ranks */
     bool keyless;  /* init_env without a key: the first contact is unauthenticated */
     bool from_env; /* the meeting point is named by the environment: it may open later */
 };
@@ -145,6 +146,8 @@ void tw_comm_give_up(struct twill_comm *comm);
 
 /** Makes an id and starts its meeting point in this process. */
 enum twill_status tw_id_create(twill_unique_id *id);
+/** Nothing comes of an id that this process made: ranks that come to its meeting point hear why. */
+void tw_id_give_up(const twill_unique_id *id, enum twill_status status, const char *text);
 /** Magic, version and host; names both hosts when the id is of another one. */
 enum twill_status tw_id_check(const twill_unique_id *id);
 /** Fills size, rank, id (and keyless) from launcher variables; the n-th call of a process meets the

@@ -219,7 +219,7 @@ void tw_record_text(const struct tw_record_call *call, char text[TW_RECORD_TEXT_
         return;
     }
     int guise = (int)(call->what >> 24 & 0xff);
-    if (guise != TW_CALL_PLAIN) {
+    if (guise == TW_CALL_REGISTER || guise == TW_CALL_DEREGISTER) {
         (void)snprintf(text, TW_RECORD_TEXT_BYTES, "%s #%llu",
                        guise == TW_CALL_REGISTER ? "register" : "deregister", number);
         return;

@@ -54,6 +54,9 @@ static enum twill_status hwloc_open(hwloc_topology_t *topology, const struct tw_
         return tw_fail_errno(TWILL_ERR_SYSTEM, errno, "hwloc cannot make a topology");
     keep_to_files(*topology);
     (void)hwloc_topology_set_io_types_filter(*topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+    /* chips of an NVSwitch are not among hwloc's important devices */
+    (void)hwloc_topology_set_type_filter(*topology, HWLOC_OBJ_PCI_DEVICE,
+                                         HWLOC_TYPE_FILTER_KEEP_ALL);
     enum twill_status status = TWILL_OK;
     if (source->hwloc_xml && hwloc_topology_set_xml(*topology, source->hwloc_xml))
         status = tw_fail(TWILL_ERR_INVALID, "hwloc cannot read %s as a topology of its own",
@@ -259,8 +262,8 @@ static void facts_take(struct tw_topo_machine *machine, hwloc_topology_t topolog
 
 static bool notes_take(struct tw_topo_machine *machine, const struct tw_topo_source *source)
 {
-    if (!tw_topo_note_add(machine, "latencies and rates of CPUs and memory are typical of the "
-                                   "vendor, not measured"))
+    if (!tw_topo_note_add(machine, "numbers whose origin is estimate are typical of such parts, "
+                                   "not measured"))
         return false;
     uint32_t pus = tw_topo_node_count(machine, TW_NODE_PU);
     int time = source->hwloc_xml ? 0 : tw_host_cpu_quota();

@@ -60,6 +60,12 @@ inline std::vector<int> roots_of(tw_coll coll, int nranks, std::mt19937_64 &rand
     return roots;
 }
 
+// The default and some values of the algorithm's own parameter.
+inline std::vector<uint32_t> params_of(const tw_algo *algo)
+{
+    return algo->param ? std::vector<uint32_t>{0, 2, 3, 4, 6, 16, 64} : std::vector<uint32_t>{0};
+}
+
 // Each algorithm with each collective that it serves.
 template <class F> void for_each_algo(F &&body)
 {

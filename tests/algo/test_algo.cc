@@ -13,12 +13,13 @@ TEST(Algo, NamesAreUniqueAndFound)
     for (size_t i = 0; const tw_algo *algo = tw_algo_at(i); i++) {
         EXPECT_TRUE(names.insert(algo->name).second) << algo->name;
         EXPECT_GT(strlen(algo->source), 4u);
+        EXPECT_EQ(algo->deterministic & ~algo->colls, 0u) << algo->name;
         for (int c = 0; c < TW_COLL_COUNT; c++) {
             const tw_algo *found = tw_algo_find(algo->name, (tw_coll)c);
             EXPECT_EQ(found, algo->colls >> c & 1 ? algo : nullptr) << algo->name << " " << c;
         }
     }
-    EXPECT_EQ(names.size(), 12u);
+    EXPECT_EQ(names.size(), 16u);
     EXPECT_EQ(tw_algo_at(names.size()), nullptr);
     EXPECT_EQ(tw_algo_find("no_such", TW_COLL_ALL_REDUCE), nullptr);
     EXPECT_EQ(tw_algo_find("ring", TW_COLL_COUNT), nullptr);
@@ -50,6 +51,23 @@ TEST(Algo, RefusesNonsense)
         for (size_t i = 0; const tw_algo *algo = tw_algo_at(i); i++)
             EXPECT_EQ(algo->generate(&args, &plan), TWILL_ERR_INVALID) << algo->name;
     EXPECT_EQ(plan, nullptr);
+}
+
+// A parameter that is no sense is refused, one that is larger than the job is cut down.
+TEST(Algo, ParametersAreBounded)
+{
+    for (size_t i = 0; const tw_algo *algo = tw_algo_at(i); i++)
+        for (int c = 0; c < TW_COLL_COUNT; c++)
+            for (uint32_t param : {1u, 1000000u, ~0u}) {
+                if (!(algo->colls >> c & 1))
+                    continue;
+                tw_plan *plan = nullptr;
+                tw_algo_args args = {(tw_coll)c, 6, 0, -1, 1, param};
+                bool refused = param == 1 && algo->param && !strcmp(algo->param, "radix");
+                EXPECT_EQ(algo->generate(&args, &plan), refused ? TWILL_ERR_INVALID : TWILL_OK)
+                    << algo->name << " " << param;
+                tw_plan_destroy(plan);
+            }
 }
 
 // The choice serves the call, needs nothing special, and is there for each collective but p2p.

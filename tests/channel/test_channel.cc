@@ -381,6 +381,7 @@ TEST(ChanAlone, ShortStagingIsACleanError)
     for (size_t bytes : {(size_t)16384, (size_t)8192, (size_t)1 << 30}) { /* at once, midway */
         config.fifo_bytes = bytes;
         EXPECT_EQ(TWILL_ERR_NOMEM, tw_chan_create(&process.nets, &config, &chan));
+        EXPECT_NE(nullptr, strstr(tw_fail_text(), "staging is short")) << tw_fail_text();
         EXPECT_EQ(0u, used_of(process.nets.self));
     }
     config.fifo_bytes = 4096; /* FIFOs fit, the areas do not */
@@ -453,6 +454,7 @@ TEST(ChanAlone, PeersThatNeverComeCostATimeout)
     config.wait = wait_for(30 * TW_NS_MS);
     tw_chan *chan = nullptr;
     EXPECT_EQ(TWILL_ERR_TIMEOUT, tw_chan_create(&process.nets, &config, &chan));
+    EXPECT_NE(nullptr, strstr(tw_fail_text(), "connecting to rank 1: ")) << tw_fail_text();
     EXPECT_EQ(0u, used_of(process.nets.shm));
 }
 

@@ -203,4 +203,5 @@ TEST_F(Retire, WithoutAThreadInitFailsOnAllAtOnce)
     expect_all_failed(comms, TWILL_ERR_SYSTEM, "\"twill-init\" does not start");
     for (struct twill_comm *comm : comms)
         tw_comm_give_up(comm);
+    tw_id_give_up(&id, TWILL_ERR_SYSTEM, "nobody may have come");
 }

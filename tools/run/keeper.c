@@ -303,6 +303,10 @@ static bool prepare_job(struct run_job *job)
     for (int i = 0; i < 16; i++)
         used += snprintf(job->rendezvous + used, sizeof(job->rendezvous) - (size_t)used, "%02x",
                          name[i]);
+    /* its ranks are here: one that something starts elsewhere is told */
+    char host[64] = "";
+    if (gethostname(host, sizeof(host) - 1) == 0 && host[0] != '\0')
+        snprintf(job->rendezvous + used, sizeof(job->rendezvous) - (size_t)used, "@%s", host);
     struct stat input;
     job->stdin_rank = fstat(0, &input) == 0 && !isatty(0);
     job->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);

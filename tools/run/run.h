@@ -72,7 +72,7 @@ struct run_job {
     const struct run_options *options;
     struct tw_topo *topo; /* NULL: no binding */
     unsigned char key[32];
-    char rendezvous[64];
+    char rendezvous[128];
     sigset_t *mask;  /* signal mask the ranks get; borrowed */
     int null_fd;     /* stdin of ranks other than 0, and of 0 at a terminal */
     bool stdin_rank; /* rank 0 gets twill-run's own stdin */
