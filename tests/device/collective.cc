@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 
 #include "plan/contract.hh"
 #include "reference.h"
@@ -29,16 +30,16 @@ const int most_scalar = 2;
 // What premul_sum multiplies a rank's input by.
 int scalar_of(int rank) { return 1 + rank % most_scalar; }
 
-// What floats hold: whole numbers so small that sums over the ranks, and products of signs and
-// twos, come out alike in every order. An element is zero on all but so many ranks as the type can
-// count.
+// What floats hold where any order of adding must give the same: whole numbers so small that sums
+// over the ranks, and products of signs and twos, are exact. An element is zero on all but so many
+// ranks as the type can count.
 class Numbers
 {
   public:
     explicit Numbers(const Collective &what) : prod_(what.op == TWILL_PROD)
     {
         const int digits = reference::format(what.type).fraction_bits + 1;
-        const int room = (1 << (digits < 16 ? digits : 16)) / most_scalar; // sums to it are exact
+        const int room = (1 << std::min(digits, 16)) / most_scalar; // sums to it are exact
         limit_ = std::max(1, std::min(4, room / what.size));
         apart_ = (what.size + room / limit_ - 1) / (room / limit_);
     }
@@ -57,6 +58,13 @@ class Numbers
     size_t apart_;
 };
 
+// Where every order of adding and every rounding shows: fractions of several magnitudes.
+double rough_number(uint64_t bits)
+{
+    const double fraction = static_cast<double>(bits >> 11) / 9007199254740992.0 - 0.5;
+    return std::ldexp(fraction, (int)(bits % 7) - 2);
+}
+
 double combine(twill_redop_t op, double a, double b)
 {
     switch (op) {
@@ -71,15 +79,8 @@ double combine(twill_redop_t op, double a, double b)
     }
 }
 
-// Where every order of adding and every rounding shows: fractions of several magnitudes.
-uint64_t rough_value(twill_type_t type, uint64_t bits)
-{
-    const double fraction = static_cast<double>(bits >> 11) / 9007199254740992.0 - 0.5;
-    return reference::encode(type, std::ldexp(fraction, (int)(bits % 7) - 2));
-}
-
 // Neighbouring ranks first .. first + count - 1, split at the largest power of two below count.
-uint64_t tree(twill_type_t wide, const std::vector<uint64_t> &leaves, size_t first, size_t count,
+uint64_t tree(twill_type_t type, const std::vector<uint64_t> &leaves, size_t first, size_t count,
               twill_redop_t op)
 {
     if (count == 1) {
@@ -89,8 +90,8 @@ uint64_t tree(twill_type_t wide, const std::vector<uint64_t> &leaves, size_t fir
     while (2 * half < count) {
         half *= 2;
     }
-    return reference::reduce(wide, op, tree(wide, leaves, first, half, op),
-                             tree(wide, leaves, first + half, count - half, op));
+    return reference::reduce(type, op, tree(type, leaves, first, half, op),
+                             tree(type, leaves, first + half, count - half, op));
 }
 
 } // namespace
@@ -116,13 +117,11 @@ std::vector<std::vector<size_t>> draw_pairs(const Collective &what, size_t most,
 Buffers::Buffers(const Collective &what) : what_(what), bytes_(reference::bytes(what.type))
 {
     for (int r = 0; r < what.size; r++) {
-        scalars_.push_back(reference::from_int(what.type, scalar_of(r)));
-    }
-    for (int r = 0; r < what.size; r++) {
         const uint64_t salt = mix(what.seed * 1000 + r);
         in_lay_.push_back(lay(r, true));
         out_lay_.push_back(lay(r, false));
-        draw(r, salt);
+        values_.push_back(draw(in_lay_[r], r, salt));
+        scalars_.push_back(reference::from_int(what.type, scalar_of(r)));
         // in place the buffer of more groups serves as both
         const bool one = in_place(r), in_serves = many(true) && !many(false);
         Memory in = allot(in_lay_[r].elems, salt);
@@ -173,26 +172,22 @@ Buffers::Layout Buffers::lay(int rank, bool in) const
     return layout;
 }
 
-void Buffers::draw(int rank, uint64_t salt)
+std::vector<uint8_t> Buffers::draw(const Layout &layout, int rank, uint64_t salt) const
 {
-    const size_t elems = in_lay_[rank].elems;
+    std::vector<uint8_t> values(layout.elems * bytes_);
     const bool floats = contract::reduces(what_.coll) && reference::is_float(what_.type);
     const Numbers numbers(what_);
-    std::vector<uint8_t> values(elems * bytes_);
-    std::vector<double> held(floats && !what_.ordered ? elems : 0);
-    for (size_t i = 0; floats && i < elems; i++) {
-        if (what_.ordered) {
-            reference::store(what_.type, values.data(), i, rough_value(what_.type, mix(salt + i)));
-        } else {
-            held[i] = numbers.at(rank, i, mix(salt + i));
-            reference::store(what_.type, values.data(), i, bits_of(held[i], false));
-        }
+    for (size_t i = 0; floats && i < layout.elems; i++) {
+        const uint64_t bits = mix(salt + i);
+        reference::store(what_.type, values.data(), i,
+                         what_.ordered
+                             ? reference::encode(what_.type, rough_number(bits))
+                             : reference::from_int(what_.type, numbers.at(rank, i, bits)));
     }
     for (size_t i = 0; !floats && i < values.size(); i++) {
         values[i] = (uint8_t)mix(salt + i);
     }
-    numbers_.push_back(held);
-    values_.push_back(values);
+    return values;
 }
 
 Buffers::Memory Buffers::allot(size_t elems, uint64_t salt) const
@@ -247,103 +242,61 @@ const uint8_t *Buffers::group_at(int rank, bool in, size_t group) const
     return static_cast<const uint8_t *>(start) + layout.displs[group] * bytes_;
 }
 
-// Of a whole number, or of its part of the ranks (which fp32 rounds first where it is a partial's
-// type). Few numbers are met often.
-uint64_t Buffers::bits_of(double value, bool part)
-{
-    const int most = 1000;
-    const auto encoded = [&] {
-        const double share = value / what_.size;
-        const bool single = what_.type != TWILL_FLOAT64;
-        return reference::encode(what_.type, !part ? value : single ? (float)share : share);
-    };
-    if (value < -most || value > most) {
-        return encoded();
-    }
-    std::vector<uint64_t> &known = known_[part];
-    if (known.empty()) {
-        known.assign(2 * most + 1, UINT64_MAX);
-    }
-    uint64_t &bits = known[(int)value + most];
-    if (bits == UINT64_MAX) {
-        bits = encoded();
-    }
-    return bits;
-}
-
-uint64_t Buffers::want_float(size_t part, size_t i)
-{
-    const bool scaled = what_.op == TW_REDOP_PREMUL_SUM;
-    double sum = 0;
-    for (int r = 0; r < what_.size; r++) {
-        const double held = numbers_[r][in_lay_[r].displs[part] + i];
-        const double value = held * (scaled ? scalar_of(r) : 1);
-        sum = r == 0 ? value : combine(what_.op, sum, value);
-    }
-    return bits_of(sum, what_.op == TWILL_AVG);
-}
-
-uint64_t Buffers::want_int(size_t part, size_t i) const
-{
-    uint64_t sum = 0;
-    for (int r = 0; r < what_.size; r++) {
-        const size_t at = in_lay_[r].displs[part] + i;
-        uint64_t value = reference::load(what_.type, values_[r].data(), at);
-        if (what_.op == TW_REDOP_PREMUL_SUM) {
-            value = reference::scale(what_.type, value, scalars_[r]);
-        }
-        sum = r == 0 ? value : reference::reduce(what_.type, what_.op, sum, value);
-    }
-    return what_.op == TWILL_AVG ? reference::divide(what_.type, sum, what_.size) : sum;
-}
-
-uint64_t Buffers::want_ordered(size_t part, size_t i) const
+// What the ranks' elements must reduce to where the order is defined.
+uint64_t Buffers::in_order(const std::vector<uint64_t> &given) const
 {
     const twill_type_t type = what_.type, wide = reference::wide_type(type);
-    std::vector<uint64_t> leaves;
+    const bool scales = what_.op == TW_REDOP_PREMUL_SUM;
+    std::vector<uint64_t> leaves = given;
     for (int r = 0; r < what_.size; r++) {
-        const size_t at = in_lay_[r].displs[part] + i;
-        const uint64_t value = reference::load(type, values_[r].data(), at);
-        if (what_.op == TW_REDOP_PREMUL_SUM) {
-            leaves.push_back(wide == type ? reference::scale(type, value, scalars_[r])
-                                          : reference::scale_wide(type, value, scalars_[r]));
-        } else {
-            leaves.push_back(
-                wide == type ? value : reference::encode(wide, reference::decode(type, value)));
-        }
+        leaves[r] = scales ? reference::scale_wide(type, given[r], scalars_[r])
+                           : reference::widen(type, given[r]);
     }
     const uint64_t sum = tree(wide, leaves, 0, leaves.size(), what_.op);
-    if (what_.op == TWILL_AVG) {
-        return reference::divide(type, sum, what_.size);
-    }
-    return wide == type ? sum : reference::encode(type, reference::decode(wide, sum));
+    return reference::divide(type, sum, what_.op == TWILL_AVG ? what_.size : 1);
 }
 
-// What one group of the inputs reduces to, computed once.
-const std::vector<uint8_t> &Buffers::want_reduced(size_t part, size_t elems)
+// The same of floats where it is not, since all is exact but the average; and of integers.
+uint64_t Buffers::in_any_order(const std::vector<uint64_t> &given) const
 {
-    std::vector<uint8_t> &bytes = reduced_[part];
-    for (size_t i = bytes.size() / bytes_; i < elems; i++) {
-        bytes.resize((i + 1) * bytes_);
-        reference::store(what_.type, bytes.data(), i,
-                         what_.ordered                     ? want_ordered(part, i)
-                         : reference::is_float(what_.type) ? want_float(part, i)
-                                                           : want_int(part, i));
+    const twill_type_t type = what_.type;
+    const bool scales = what_.op == TW_REDOP_PREMUL_SUM;
+    double number = 0;
+    if (!reference::is_float(type)) {
+        return in_order(given);
     }
-    return bytes;
+    for (int r = 0; r < what_.size; r++) {
+        const double value = reference::decode(type, given[r]) * (scales ? scalar_of(r) : 1);
+        number = r == 0 ? value : combine(what_.op, number, value);
+    }
+    if (what_.op != TWILL_AVG) {
+        return reference::encode(type, number);
+    }
+    const bool single = type != TWILL_FLOAT64; // the quotient is rounded to fp32 first
+    return reference::encode(type, single ? (float)(number / what_.size) : number / what_.size);
 }
 
 // One group of OUT.
-std::vector<uint8_t> Buffers::want(int rank, size_t group)
+std::vector<uint8_t> Buffers::want(int rank, size_t group) const
 {
     const size_t elems = out_lay_[rank].counts[group];
     const int from = contract::source_rank(what_.coll, what_.root, group);
     const int part = contract::source_group(what_.coll, rank);
-    if (contract::reduces(what_.coll)) {
-        return want_reduced(part, elems);
+    std::vector<uint8_t> bytes(elems * bytes_);
+    if (!contract::reduces(what_.coll)) {
+        std::copy_n(values_[from].begin() + in_lay_[from].displs[part] * bytes_, bytes.size(),
+                    bytes.begin());
+        return bytes;
     }
-    const auto start = values_[from].begin() + in_lay_[from].displs[part] * bytes_;
-    return std::vector<uint8_t>(start, start + elems * bytes_);
+    std::vector<uint64_t> given(what_.size);
+    for (size_t i = 0; i < elems; i++) {
+        for (int r = 0; r < what_.size; r++) {
+            given[r] = reference::load(what_.type, values_[r].data(), in_lay_[r].displs[part] + i);
+        }
+        reference::store(what_.type, bytes.data(), i,
+                         what_.ordered ? in_order(given) : in_any_order(given));
+    }
+    return bytes;
 }
 
 bool Buffers::guards_whole(const Memory &memory) const
@@ -373,8 +326,9 @@ bool Buffers::gaps_whole(int rank) const
     return true;
 }
 
-std::string Buffers::check()
+std::string Buffers::check() const
 {
+    std::map<std::pair<int, size_t>, std::vector<uint8_t>> reduced;
     for (int r = 0; r < what_.size; r++) {
         const std::string who = "rank " + std::to_string(r) + ": ";
         if (!guards_whole(in_[r]) || !guards_whole(out_[r]) || !gaps_whole(r)) {
@@ -388,9 +342,17 @@ std::string Buffers::check()
             }
         }
         for (size_t g = 0; has(r, false) && g < out_lay_[r].counts.size(); g++) {
-            const std::vector<uint8_t> wanted = want(r, g);
+            const std::pair<int, size_t> key(contract::source_group(what_.coll, r), g);
+            const bool shared = contract::reduces(what_.coll); // ranks may have the same result
+            const auto known = shared ? reduced.find(key) : reduced.end();
+            const std::vector<uint8_t> wanted = known != reduced.end() ? known->second : want(r, g);
             const uint8_t *got = group_at(r, false, g);
-            for (size_t i = 0; i < wanted.size(); i++) {
+            const bool alike =
+                wanted.empty() || std::memcmp(got, wanted.data(), wanted.size()) == 0;
+            if (shared) {
+                reduced.emplace(key, wanted);
+            }
+            for (size_t i = 0; !alike && i < wanted.size(); i++) {
                 if (got[i] != wanted[i]) {
                     return who + "group " + std::to_string(g) + " element " +
                            std::to_string(i / bytes_) + " byte " + std::to_string(i % bytes_) +

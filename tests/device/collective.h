@@ -4,7 +4,6 @@
 #ifndef TW_TESTS_DEVICE_COLLECTIVE_H
 #define TW_TESTS_DEVICE_COLLECTIVE_H
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -42,7 +41,7 @@ class Buffers
     size_t own_count(int rank) const; // of the one group where others have one each
     tw_exec_counts counts(int rank, bool in) const;
     const void *scalar(int rank) const { return &scalars_[rank]; }
-    std::string check(); // "" or the first difference
+    std::string check() const; // "" or the first difference
 
   private:
     struct Memory {
@@ -58,27 +57,21 @@ class Buffers
     };
     Layout lay(int rank, bool in) const;
     Memory allot(size_t elems, uint64_t salt) const;
-    void draw(int rank, uint64_t salt);
+    std::vector<uint8_t> draw(const Layout &layout, int rank, uint64_t salt) const;
     bool has(int rank, bool in) const;
     bool in_place(int rank) const;
     bool many(bool in) const;
     const uint8_t *group_at(int rank, bool in, size_t group) const;
-    uint64_t bits_of(double value, bool part);
-    uint64_t want_float(size_t part, size_t i);
-    uint64_t want_int(size_t part, size_t i) const;
-    uint64_t want_ordered(size_t part, size_t i) const;
-    const std::vector<uint8_t> &want_reduced(size_t part, size_t elems);
-    std::vector<uint8_t> want(int rank, size_t group);
+    std::vector<uint8_t> want(int rank, size_t group) const;
+    uint64_t in_order(const std::vector<uint64_t> &given) const;
+    uint64_t in_any_order(const std::vector<uint64_t> &given) const;
     bool guards_whole(const Memory &memory) const;
     bool gaps_whole(int rank) const;
 
     Collective what_;
     size_t bytes_;
     std::vector<std::vector<uint8_t>> values_; // what each rank gives, laid out as its IN
-    std::vector<std::vector<double>> numbers_; // the same, if they are floats to add in any order
-    std::vector<uint64_t> scalars_;
-    std::vector<uint64_t> known_[2];                 // bits of whole numbers, of their parts
-    std::map<size_t, std::vector<uint8_t>> reduced_; // what a group reduces to, once asked for
+    std::vector<uint64_t> scalars_;            // of premul_sum
     std::vector<Layout> in_lay_, out_lay_;
     std::vector<Memory> in_, out_; // in place: the larger one is both
 };

@@ -130,13 +130,12 @@ std::vector<uint64_t> unpack(twill_type_t type, const std::vector<uint8_t> &data
     return elements;
 }
 
-double decode(twill_type_t type, uint64_t bits)
+namespace
 {
-    if (type == TWILL_FLOAT64) {
-        double value;
-        std::memcpy(&value, &bits, sizeof(value));
-        return value;
-    }
+
+// Of a narrow type, by its definition.
+double decode_narrow(twill_type_t type, uint64_t bits)
+{
     const int fraction_bits = types[type].fraction_bits;
     const uint64_t sign = 1ull << (8 * bytes(type) - 1);
     const uint64_t magnitude = bits & (sign - 1);
@@ -156,6 +155,50 @@ double decode(twill_type_t type, uint64_t bits)
     return (bits & sign) != 0 ? -value : value;
 }
 
+std::vector<double> decode_all(twill_type_t type)
+{
+    std::vector<double> all((size_t)1 << (8 * bytes(type)));
+    for (size_t bits = 0; bits < all.size(); bits++) {
+        all[bits] = decode_narrow(type, bits);
+    }
+    return all;
+}
+
+} // namespace
+
+double decode(twill_type_t type, uint64_t bits)
+{
+    static const std::vector<double> float16 = decode_all(TWILL_FLOAT16);
+    static const std::vector<double> bfloat16 = decode_all(TWILL_BFLOAT16);
+    static const std::vector<double> float8e4m3 = decode_all(TWILL_FLOAT8E4M3);
+    static const std::vector<double> float8e5m2 = decode_all(TWILL_FLOAT8E5M2);
+    double value;
+    float single;
+    switch (type) {
+    case TWILL_FLOAT64:
+        std::memcpy(&value, &bits, sizeof(value));
+        return value;
+    case TWILL_FLOAT32: {
+        const uint32_t word = (uint32_t)bits;
+        std::memcpy(&single, &word, sizeof(single));
+        return single;
+    }
+    case TWILL_FLOAT16:
+        return float16.data()[bits];
+    case TWILL_BFLOAT16:
+        return bfloat16.data()[bits];
+    case TWILL_FLOAT8E4M3:
+        return float8e4m3.data()[bits];
+    default:
+        return float8e5m2.data()[bits];
+    }
+}
+
+uint64_t widen(twill_type_t type, uint64_t bits)
+{
+    return is_narrow(type) ? encode(TWILL_FLOAT32, decode(type, bits)) : bits;
+}
+
 uint64_t canonical_nan(twill_type_t type)
 {
     const Format f = format(type);
@@ -171,13 +214,19 @@ uint64_t encode(twill_type_t type, double value)
     if (std::isnan(value)) {
         return canonical_nan(type);
     }
-    const double magnitude = std::fabs(value);
-    const double largest = decode(type, top_bits(type));
     if (type == TWILL_FLOAT64) {
         uint64_t bits;
         std::memcpy(&bits, &value, sizeof(bits));
         return bits;
     }
+    if (type == TWILL_FLOAT32) { // C++ rounds to nearest even
+        const float single = (float)value;
+        uint32_t bits;
+        std::memcpy(&bits, &single, sizeof(bits));
+        return bits;
+    }
+    const double magnitude = std::fabs(value);
+    const double largest = decode(type, top_bits(type));
     // a whole number of units in the last place, the ties to even
     int exponent = magnitude == 0 || std::isinf(magnitude) ? 0 : std::ilogb(magnitude);
     exponent = exponent < 1 - bias(type) ? 1 - bias(type) : exponent;
@@ -235,7 +284,17 @@ uint64_t scale_wide(twill_type_t type, uint64_t a, uint64_t scalar)
 
 uint64_t from_int(twill_type_t type, int value)
 {
-    return is_float(type) ? encode(type, value) : int_bits(type, value);
+    const int most = 8; // few numbers are met often
+    static std::vector<uint64_t> known[type_count];
+    if (!is_float(type) || value < -most || value > most) {
+        return is_float(type) ? encode(type, value) : int_bits(type, value);
+    }
+    if (known[type].empty()) {
+        for (int v = -most; v <= most; v++) {
+            known[type].push_back(encode(type, v));
+        }
+    }
+    return known[type][value + most];
 }
 
 } // namespace reference

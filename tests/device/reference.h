@@ -39,6 +39,8 @@ double decode(twill_type_t type, uint64_t bits);
 // One rounding, to nearest even; NaN canonical; float8 saturates, infinities too.
 uint64_t encode(twill_type_t type, double value);
 uint64_t canonical_nan(twill_type_t type);
+// To the wide type: exact.
+uint64_t widen(twill_type_t type, uint64_t bits);
 
 // One operation, rounded to the type. avg reduces as sum.
 uint64_t reduce(twill_type_t type, twill_redop_t op, uint64_t a, uint64_t b);

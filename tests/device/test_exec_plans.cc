@@ -2,7 +2,6 @@
 // Knows: plans written by hand for what no built-in algorithm uses. Never knows: how steps run.
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstring>
 
 #include "collective.h"

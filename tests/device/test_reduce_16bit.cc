@@ -2,6 +2,7 @@
 // Knows: every 16-bit value against 512 edge values, for every operation. Never knows: how kernels
 // compute.
 #include <cmath>
+#include <numeric>
 
 #include "kernels.h"
 
@@ -10,61 +11,82 @@ namespace
 
 // What the fp32 results may be that round to each value, found from the reference's numbers: from
 // half way to the neighbour below up to half way to the one above, both ends only for even values.
+struct Bounds {
+    float low, high;
+};
+
 struct Values {
-    std::vector<float> number, low, high;
+    std::vector<float> number;
+    std::vector<Bounds> bounds; // of NaN: none
+    unsigned inf;
     uint16_t nan;
 
     explicit Values(twill_type_t type)
-        : number(65536), low(65536), high(65536), nan(reference::canonical_nan(type))
+        : number(65536), bounds(65536, {1, -1}), inf(reference::encode(type, HUGE_VAL)),
+          nan(reference::canonical_nan(type))
     {
         for (unsigned bits = 0; bits < 65536; bits++) {
             number[bits] = (float)reference::decode(type, bits);
         }
-        const unsigned inf = reference::encode(type, std::numeric_limits<double>::infinity());
         for (unsigned bits = 0; bits <= inf; bits++) {
-            const double below = bits == 0 ? 0 : half_way(bits - 1, inf);
-            const double above =
-                bits == inf ? std::numeric_limits<double>::infinity() : half_way(bits, inf);
-            low[bits] = (float)below;
-            high[bits] = (float)above;
-            low[bits | 0x8000] = -(float)above;
-            high[bits | 0x8000] = -(float)below;
+            const double below = bits == 0 ? 0 : half_way(bits - 1);
+            const double above = bits == inf ? HUGE_VAL : half_way(bits);
+            bounds[bits] = {(float)below, (float)above};
+            bounds[bits | 0x8000] = {-(float)above, -(float)below};
         }
     }
 
     // between a finite value and the next, or where the next would be
-    double half_way(unsigned bits, unsigned inf) const
+    double half_way(unsigned bits) const
     {
         const double value = number[bits];
         const double step = bits + 1 < inf ? number[bits + 1] - value : value - number[bits - 1];
         return value + step / 2;
     }
-
-    bool right(float exact, uint16_t got) const
-    {
-        if (exact != exact) {
-            return got == nan;
-        }
-        if (std::signbit(exact) != (got >> 15) || (got & 0x7fff) > (nan & ~(nan & -nan))) {
-            return false;
-        }
-        return (got & 1) == 0 ? exact >= low[got] && exact <= high[got]
-                              : exact > low[got] && exact < high[got];
-    }
 };
 
-bool pair_right(const Values &values, twill_redop_t op, uint16_t a, uint16_t b, uint16_t got)
+// The loops below are the bulk of these tests, and run without the compiler's help.
+
+// The first value of `got` that is wrong, or 65536.
+unsigned first_wrong_arithmetic(const Values &values, twill_redop_t op, uint16_t edge,
+                                const uint16_t *got)
 {
-    const double x = values.number[a];
-    const double y = values.number[b];
-    if (op == TWILL_SUM || op == TWILL_PROD) {
-        return values.right((float)(op == TWILL_SUM ? x + y : x * y), got);
+    const float *number = values.number.data();
+    const Bounds *bounds = values.bounds.data();
+    const double y = number[edge];
+    const bool sums = op == TWILL_SUM;
+    for (unsigned i = 0; i < 65536; i++) {
+        const double x = number[i];
+        const float exact = (float)(sums ? x + y : x * y);
+        const Bounds &b = bounds[got[i]];
+        const bool inside = exact > b.low && exact < b.high;
+        if (inside) {
+            continue;
+        }
+        const bool tie = (exact == b.low || exact == b.high) && (got[i] & 1) == 0 &&
+                         std::signbit(exact) == (got[i] >> 15);
+        if (!tie && !(exact != exact && got[i] == values.nan)) {
+            return i;
+        }
     }
-    if (x != x || y != y) {
-        return got == values.nan;
+    return 65536;
+}
+
+unsigned first_wrong_order(const Values &values, twill_redop_t op, uint16_t edge,
+                           const uint16_t *got)
+{
+    const float *number = values.number.data();
+    const float y = number[edge];
+    const bool least = op == TWILL_MIN;
+    for (unsigned i = 0; i < 65536; i++) {
+        const float x = number[i];
+        const bool x_below = x < y || (x == y && i > edge); // the negative zero is the greater i
+        const unsigned want = x != x || y != y ? values.nan : x_below == least ? i : edge;
+        if (got[i] != want) {
+            return i;
+        }
     }
-    const bool a_below = x < y || (x == y && (a >> 15) > (b >> 15));
-    return got == (a_below == (op == TWILL_MIN) ? a : b);
+    return 65536;
 }
 
 std::vector<uint16_t> edges_of(twill_type_t type)
@@ -95,18 +117,15 @@ void check_edge(twill_type_t type, const Values &values, twill_redop_t op, uint1
     static uint16_t want[65536];
     static uint16_t got[65536];
     const std::vector<tw_isa> isas = isas_here();
-    for (unsigned i = 0; i < 65536; i++) {
-        left[i] = (uint16_t)i;
-        right[i] = edge;
-    }
+    std::iota(left, left + 65536, 0);
+    std::fill_n(right, 65536, edge);
     tw_reduce_find(type, op, isas[0])(want, left, right, 65536);
-    for (unsigned i = 0; i < 65536; i++) {
-        if (!pair_right(values, op, (uint16_t)i, edge, want[i])) {
-            ADD_FAILURE() << reference::name(op) << " of " << reference::name(type) << std::hex
-                          << " 0x" << i << " and 0x" << edge << " is 0x" << want[i];
-            return;
-        }
-    }
+    const bool arithmetic = op == TWILL_SUM || op == TWILL_PROD;
+    const unsigned wrong = arithmetic ? first_wrong_arithmetic(values, op, edge, want)
+                                      : first_wrong_order(values, op, edge, want);
+    ASSERT_EQ(wrong, 65536u) << reference::name(op) << " of " << reference::name(type) << std::hex
+                             << " 0x" << wrong << " and 0x" << edge << " is 0x"
+                             << want[wrong % 65536];
     for (size_t i = 1; i < isas.size(); i++) {
         tw_reduce_find(type, op, isas[i])(got, left, right, 65536);
         EXPECT_EQ(std::memcmp(got, want, sizeof(got)), 0)
