@@ -46,7 +46,7 @@ class Crossover : public testing::Test
     }
     uint64_t price(const tw_algo *algo, uint64_t bytes)
     {
-        Plan plan = generate(algo, {args_.coll, args_.nranks, args_.root, -1, 1});
+        Plan plan = generate(algo, {args_.coll, args_.nranks, args_.root, -1, 1, 0});
         tw_cost_call call = {};
         tw_cost_price price = {};
         call.count = tw_crossover_count(args_.coll, args_.nranks, bytes, 4);
