@@ -7,6 +7,8 @@
 #include "algo/form.h"
 
 #define SERVES(coll) (1u << TW_COLL_##coll)
+#define ORDERED_ALL                                                                                \
+    (SERVES(ALL_REDUCE) | SERVES(REDUCE) | SERVES(REDUCE_SCATTER) | SERVES(REDUCE_SCATTER_V))
 
 static const struct tw_algo algos[] = {
     {.name = "ring",
@@ -37,6 +39,26 @@ static const struct tw_algo algos[] = {
      .colls = SERVES(ALL_REDUCE),
      .source = "Shah et al. 2025 (all pairs)",
      .generate = tw_algo_two_shot},
+    {.name = "ordered",
+     .colls = ORDERED_ALL,
+     .deterministic = ORDERED_ALL,
+     .source = "Shah et al. 2025 (all pairs); Higham 1993 for the order",
+     .generate = tw_algo_ordered},
+    {.name = "ordered_direct",
+     .colls = SERVES(ALL_REDUCE) | SERVES(REDUCE),
+     .deterministic = SERVES(ALL_REDUCE) | SERVES(REDUCE),
+     .source = "Shah et al. 2025 (all pairs); Higham 1993 for the order",
+     .generate = tw_algo_ordered_direct},
+    {.name = "ordered_tree",
+     .colls = SERVES(ALL_REDUCE) | SERVES(REDUCE),
+     .deterministic = SERVES(ALL_REDUCE) | SERVES(REDUCE),
+     .source = "Thakur, Rabenseifner and Gropp 2005; Higham 1993 for the order",
+     .generate = tw_algo_ordered_tree},
+    {.name = "ordered_halving",
+     .colls = SERVES(ALL_REDUCE) | SERVES(REDUCE_SCATTER) | SERVES(REDUCE_SCATTER_V),
+     .deterministic = SERVES(ALL_REDUCE) | SERVES(REDUCE_SCATTER) | SERVES(REDUCE_SCATTER_V),
+     .source = "Rabenseifner 2004; Higham 1993 for the order",
+     .generate = tw_algo_ordered_halving},
     {.name = "direct_put",
      .colls = SERVES(ALL_REDUCE),
      .caps = TW_CAP_PUT_SCRATCH,

@@ -24,9 +24,9 @@ struct tw_proc {
     const struct tw_params *params;
     struct tw_nets nets;
     enum tw_isa isa;
-    uint64_t redops;              /* atomic: created so far (src/api/op.c) */
     int cpu_quota;                /* CPUs that the cgroup allows; 0: no limit */
     uint64_t pause_ps;            /* of tw_pause_ps */
+    uint64_t redops;              /* atomic: created so far (src/api/op.c) */
     struct tw_progress *progress; /* owned; runs what streams were given (progress.c) */
 };
 /** Opened at the first reference: parameters frozen, nets opened, control thread started. ERR_USAGE

@@ -76,7 +76,10 @@ static void pack_displs(struct tw_exec *exec, struct tw_exec_part *part, size_t 
     *used += part->groups;
 }
 
-static bool has_counts(uint8_t kind) { return kind != TW_PART_EQUAL && kind != TW_PART_OWN; }
+static bool has_counts(uint8_t kind)
+{
+    return kind == TW_PART_PER_RANK || kind == TW_PART_PAIR_SEND || kind == TW_PART_PAIR_RECV;
+}
 
 static enum twill_status displs_fit(struct tw_exec *exec)
 {
@@ -150,6 +153,7 @@ static enum twill_status bind_part(struct tw_exec *exec, uint32_t p, size_t *use
     const struct tw_plan_part *from = &call->plan->parts[p];
     struct tw_exec_part *part = &exec->parts[p];
     enum twill_status status = TWILL_OK;
+    uint32_t cells = from->per;
     size_t count = 0;
 
     *part = (struct tw_exec_part){.groups = from->groups, .per = from->per};
@@ -160,12 +164,16 @@ static enum twill_status bind_part(struct tw_exec *exec, uint32_t p, size_t *use
     if (has_counts(from->kind)) {
         status = bind_counts(exec, p, used, &count);
     } else {
+        if (from->kind == TW_PART_SHARD) {
+            cells *= (uint32_t)call->plan->nranks;
+            part->shift = (uint32_t)call->rank * from->per;
+        }
         count = call->count;
         part->count = count;
-        part->each = from->per == 1 ? count : count / from->per;
-        part->rest = from->per == 1 ? 0 : count % from->per;
+        part->each = cells == 1 ? count : count / cells;
+        part->rest = cells == 1 ? 0 : count % cells;
     }
-    count = count / from->per + (count % from->per != 0);
+    count = count / cells + (count % cells != 0);
     *most = count > *most ? count : *most;
     return status;
 }

@@ -10,8 +10,9 @@
 /* A partition bound to the call's counts. */
 struct tw_exec_part {
     uint32_t groups, per;
-    size_t count, each, rest;      /* EQUAL, OWN: of a group; count / per; count % per */
-    const size_t *counts, *displs; /* [groups]; NULL: EQUAL or OWN */
+    size_t count, each, rest;      /* others: of a group; count / cells; count % cells */
+    uint32_t shift;                /* SHARD: the first of those cells */
+    const size_t *counts, *displs; /* [groups], of PER_RANK and pairs; NULL: others */
     bool unknown;                  /* this rank has no counts and no business with it */
 };
 
@@ -181,7 +182,7 @@ static inline size_t tw_exec_cell_elems(const struct tw_exec_part *part, uint32_
     size_t count;
 
     if (part->counts == NULL) {
-        return part->each + (sub < part->rest);
+        return part->each + (part->shift + sub < part->rest);
     }
     count = part->counts[cell / part->per];
     return count / part->per + (sub < count % part->per);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "base/status.h"
 #include "plan/cost_sim.h"
 
@@ -22,7 +23,7 @@ static void sim_free(struct tw_cost_sim *sim)
     free(sim->engines);
     free(sim->resources);
     free(sim->fifos);
-    free(sim->slots);
+    free(sim->sizes);
     free(sim->marks);
     free(sim->heap.events);
     tw_cost_rates_fini(&sim->rates);
@@ -32,18 +33,41 @@ static bool sim_alloc(struct tw_cost_sim *sim)
 {
     const struct tw_cost_prog *prog = sim->prog;
     size_t marks = (size_t)prog->nmarks * sim->rates.slices;
+    size_t fifo = sizeof(struct tw_cost_queue) + sim->depth * sizeof(struct tw_cost_slot);
+    sim->fifo_bytes = (fifo + TW_LINE_BYTES - 1) / TW_LINE_BYTES * TW_LINE_BYTES;
     sim->lanes = calloc((size_t)prog->lanes.count + 1, sizeof(*sim->lanes));
     sim->engines = calloc((size_t)prog->nengines + 1, sizeof(*sim->engines));
     sim->resources = calloc((size_t)prog->net->nresources + 1, sizeof(*sim->resources));
-    sim->fifos = calloc((size_t)prog->fifos.count + 1, sizeof(*sim->fifos));
-    sim->slots = calloc((size_t)prog->fifos.count * sim->depth + 1, sizeof(*sim->slots));
+    sim->fifos = tw_alloc((prog->fifos.count + (size_t)1) * sim->fifo_bytes);
     sim->marks = calloc(marks + 1, sizeof(*sim->marks));
     sim->heap.events = calloc((size_t)prog->lanes.count + 1, sizeof(*sim->heap.events));
-    return sim->lanes && sim->engines && sim->resources && sim->fifos && sim->slots && sim->marks &&
-           sim->heap.events;
+    if (prog->unsized)
+        sim->sizes = calloc((size_t)prog->fifos.count * sim->depth + 1, sizeof(*sim->sizes));
+    return sim->lanes && sim->engines && sim->resources && sim->fifos && sim->marks &&
+           sim->heap.events && (sim->sizes || !prog->unsized);
 }
 
 /* ---- the start of a call -------------------------------------------------------------------- */
+
+/* Ranks that share an engine enter the call one after another. */
+static void lanes_start(struct tw_cost_sim *sim)
+{
+    const struct tw_cost_prog *prog = sim->prog;
+    for (uint32_t l = 0; l < prog->lanes.count; l++) {
+        const struct tw_cost_lane *lane = &tw_cost_lanes(prog)[l];
+        struct tw_cost_engine *engine = &sim->engines[lane->engine];
+        if (lane->number == 0 || lane->engine >= prog->net->nengines)
+            engine->free = tw_cost_add(engine->free, sim->rates.exec[lane->exec].call);
+        sim->lanes[l] = (struct tw_cost_walk){
+            .first_op = lane->first_op,
+            .nops = lane->nops,
+            .engine = lane->engine,
+            .local = lane->local,
+            .rank = lane->rank,
+            .exec = lane->exec,
+        };
+    }
+}
 
 static void sim_start(struct tw_cost_sim *sim)
 {
@@ -56,17 +80,14 @@ static void sim_start(struct tw_cost_sim *sim)
         uint64_t rate = prog->net->resources[r];
         sim->resources[r].kib = rate ? tw_cost_kib(rate) : 0;
     }
-    for (uint32_t f = 0; f < prog->fifos.count; f++)
-        sim->fifos[f].reader = sim->fifos[f].writer = TW_COST_NONE;
+    for (uint32_t f = 0; f < prog->fifos.count; f++) {
+        struct tw_cost_queue *fifo = tw_cost_queue_at(sim, f);
+        fifo->reader = fifo->writer = TW_COST_NONE;
+        fifo->edge = tw_cost_fifos(prog)[f];
+    }
     for (size_t m = 0; m < (size_t)prog->nmarks * sim->rates.slices; m++)
         sim->marks[m].waiter = TW_COST_NONE;
-    /* ranks that share an engine enter the call one after another */
-    for (uint32_t l = 0; l < prog->lanes.count; l++) {
-        const struct tw_cost_lane *lane = &tw_cost_lanes(prog)[l];
-        if (lane->number == 0 || lane->engine >= prog->net->nengines)
-            sim->engines[lane->engine].free =
-                tw_cost_add(sim->engines[lane->engine].free, sim->rates.exec[lane->exec].call);
-    }
+    lanes_start(sim);
 }
 
 /* ---- what came of it ------------------------------------------------------------------------ */
@@ -115,6 +136,20 @@ static void sim_price(const struct tw_cost_sim *sim, struct tw_cost_price *price
     price->time_ps = time;
 }
 
+static enum twill_status blocked(const struct tw_cost_prog *prog, uint32_t l,
+                                 const struct tw_cost_walk *lane)
+{
+    static const char *const whats[] = {
+        [TW_COST_WAIT_STEP] = "the step that it depends on",
+        [TW_COST_WAIT_SIGNAL] = "a signal",
+        [TW_COST_WAIT_MESSAGE] = "a message",
+        [TW_COST_WAIT_SLOT] = "a free slot",
+    };
+    return tw_fail(TWILL_ERR_INVALID, "plan %s: rank %d lane %u step %u waits for ever for %s",
+                   prog->facts.name, lane->rank, tw_cost_lanes(prog)[l].number, lane->step,
+                   whats[lane->waits]);
+}
+
 enum twill_status tw_cost_prog_price(struct tw_cost_prog *prog, const struct tw_cost_table *table,
                                      const struct tw_cost_call *call, struct tw_cost_price *price)
 {
@@ -129,8 +164,7 @@ enum twill_status tw_cost_prog_price(struct tw_cost_prog *prog, const struct tw_
         sim_start(&sim);
         uint32_t stuck = tw_cost_sim_run(&sim);
         if (stuck != TW_COST_NONE)
-            status = tw_cost_fail_at(prog, &tw_cost_lanes(prog)[stuck], sim.lanes[stuck].step,
-                                     sim.lanes[stuck].waits);
+            status = blocked(prog, stuck, &sim.lanes[stuck]);
         else
             sim_price(&sim, price);
     }

@@ -130,13 +130,6 @@ void tw_cost_prog_destroy(struct tw_cost_prog *prog)
     free(prog);
 }
 
-enum twill_status tw_cost_fail_at(const struct tw_cost_prog *prog, const struct tw_cost_lane *lane,
-                                  uint32_t step, const char *what)
-{
-    return tw_fail(TWILL_ERR_INVALID, "plan %s: rank %d lane %u step %u %s", prog->facts.name,
-                   lane->rank, lane->number, step, what);
-}
-
 /* ---- steps ---------------------------------------------------------------------------------- */
 
 static bool edge_fill(struct tw_cost_prog *prog, const struct tw_cost_path *path,
@@ -279,6 +272,7 @@ static bool op_add(struct tw_cost_prog *prog, int32_t rank, const struct tw_plan
         op.part = span->part;
     } else if (op.does & TW_COST_TAKES && op.does & TW_COST_GIVES) {
         op.does |= TW_COST_UNSIZED;
+        prog->unsized = true;
     }
     if (op.cells && step->src.buf == TW_BUF_WIDE && step->src.block)
         op.does |= TW_COST_WIDE;

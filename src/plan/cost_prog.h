@@ -82,6 +82,7 @@ struct tw_cost_prog {
     struct tw_cost_map map;
     uint8_t *present;         /* owned, [nranks] */
     uint32_t ranks_left;      /* not added yet */
+    bool unsized;             /* some step has the size of its message */
     bool joined;              /* waits know their signals */
     enum twill_status status; /* of the net's last answer */
 };
@@ -100,10 +101,6 @@ static inline struct tw_cost_edge *tw_cost_edges(const struct tw_cost_prog *prog
 {
     return prog->edges.at;
 }
-
-/** tw_fail with the place of a lane's step before the sentence. */
-enum twill_status tw_cost_fail_at(const struct tw_cost_prog *prog, const struct tw_cost_lane *lane,
-                                  uint32_t step, const char *what);
 
 /** Join waits to signals, once all ranks are there. */
 enum twill_status tw_cost_prog_join(struct tw_cost_prog *prog);

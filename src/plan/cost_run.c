@@ -2,9 +2,15 @@
 /* Knows: the execution of a plan in simulated time. Never knows: values, where rates come from. */
 #include "plan/cost_sim.h"
 
-static const struct tw_cost_op *op_at(const struct tw_cost_sim *sim, uint32_t l)
+static const struct tw_cost_op *op_at(const struct tw_cost_sim *sim,
+                                      const struct tw_cost_walk *lane)
 {
-    return &tw_cost_ops(sim->prog)[tw_cost_lanes(sim->prog)[l].first_op + sim->lanes[l].step];
+    return &tw_cost_ops(sim->prog)[lane->first_op + lane->step];
+}
+
+static uint64_t *size_at(const struct tw_cost_sim *sim, uint32_t fifo, uint32_t message)
+{
+    return &sim->sizes[(size_t)fifo * sim->depth + message % sim->depth];
 }
 
 /* ---- when can a slice begin? ---------------------------------------------------------------- */
@@ -27,28 +33,26 @@ static bool mark_ready(struct tw_cost_sim *sim, uint32_t l, uint32_t mark, bool 
     return false;
 }
 
-static bool fifos_ready(struct tw_cost_sim *sim, uint32_t l, const struct tw_cost_op *op,
+static bool fifos_ready(const struct tw_cost_sim *sim, uint32_t l, const struct tw_cost_op *op,
                         uint64_t *time)
 {
     if (op->does & TW_COST_TAKES) {
-        struct tw_cost_queue *in = &sim->fifos[op->in];
+        struct tw_cost_queue *in = tw_cost_queue_at(sim, op->in);
         if (in->pushed == in->popped) {
             in->reader = l;
-            sim->lanes[l].waits = "waits for ever for a message";
+            sim->lanes[l].waits = TW_COST_WAIT_MESSAGE;
             return false;
         }
-        *time = tw_cost_later(
-            *time, sim->slots[(size_t)op->in * sim->depth + in->popped % sim->depth].arrival);
+        *time = tw_cost_later(*time, in->slots[in->popped % sim->depth].arrival);
     }
     if (op->does & TW_COST_GIVES) {
-        struct tw_cost_queue *out = &sim->fifos[op->out];
+        struct tw_cost_queue *out = tw_cost_queue_at(sim, op->out);
         if (out->pushed - out->popped == sim->depth) {
             out->writer = l;
-            sim->lanes[l].waits = "waits for ever for a free slot";
+            sim->lanes[l].waits = TW_COST_WAIT_SLOT;
             return false;
         }
-        *time = tw_cost_later(
-            *time, sim->slots[(size_t)op->out * sim->depth + out->pushed % sim->depth].release);
+        *time = tw_cost_later(*time, out->slots[out->pushed % sim->depth].release);
     }
     return true;
 }
@@ -56,12 +60,13 @@ static bool fifos_ready(struct tw_cost_sim *sim, uint32_t l, const struct tw_cos
 /* The lane's next slice begins when all is there; it is parked where something is not. */
 static void lane_offer(struct tw_cost_sim *sim, uint32_t l)
 {
-    const struct tw_cost_op *op = op_at(sim, l);
-    uint64_t time = sim->lanes[l].ready;
-    sim->lanes[l].waits = "waits for ever for the step that it depends on";
+    struct tw_cost_walk *lane = &sim->lanes[l];
+    const struct tw_cost_op *op = op_at(sim, lane);
+    uint64_t time = lane->ready;
+    lane->waits = TW_COST_WAIT_STEP;
     if (op->dep != TW_COST_NONE && !mark_ready(sim, l, op->dep, op->does & TW_COST_WHOLE, &time))
         return;
-    sim->lanes[l].waits = "waits for ever for a signal";
+    lane->waits = TW_COST_WAIT_SIGNAL;
     if (op->word != TW_COST_NONE && !mark_ready(sim, l, op->word, false, &time))
         return;
     if (fifos_ready(sim, l, op, &time))
@@ -74,10 +79,8 @@ static uint64_t slice_bytes(const struct tw_cost_sim *sim, const struct tw_cost_
                             const struct tw_cost_op *op)
 {
     const struct tw_cost_rates *rates = &sim->rates;
-    if (op->does & TW_COST_UNSIZED) {
-        const struct tw_cost_queue *in = &sim->fifos[op->in];
-        return sim->slots[(size_t)op->in * sim->depth + in->popped % sim->depth].bytes;
-    }
+    if (op->does & TW_COST_UNSIZED)
+        return *size_at(sim, op->in, tw_cost_queue_at(sim, op->in)->popped);
     if (op->cells == 0 || (rates->in_place && op->does & TW_COST_OWN))
         return 0;
     uint32_t unit = lane->loop * rates->slices + lane->slice;
@@ -135,41 +138,40 @@ static const struct tw_cost_edge *edge_of(const struct tw_cost_sim *sim,
 {
     if (op->out == TW_COST_NONE)
         return NULL;
-    return &tw_cost_edges(
-        sim->prog)[op->does & TW_COST_GIVES ? tw_cost_fifos(sim->prog)[op->out] : op->out];
+    bool fifo = op->does & TW_COST_GIVES;
+    return &tw_cost_edges(sim->prog)[fifo ? tw_cost_queue_at(sim, op->out)->edge : op->out];
 }
 
 /* One slice, from now on. @return when what it sent is there; the lane's ready is set */
-static uint64_t slice_run(struct tw_cost_sim *sim, uint32_t l, const struct tw_cost_op *op,
-                          uint64_t now, uint64_t bytes)
+static uint64_t slice_run(struct tw_cost_sim *sim, struct tw_cost_walk *lane,
+                          const struct tw_cost_op *op, uint64_t now, uint64_t bytes)
 {
-    const struct tw_cost_lane *home = &tw_cost_lanes(sim->prog)[l];
-    const struct tw_cost_exec_rate *rate = &sim->rates.exec[home->exec];
-    struct tw_cost_engine *engine = &sim->engines[home->engine];
+    const struct tw_cost_exec_rate *rate = &sim->rates.exec[lane->exec];
+    struct tw_cost_engine *engine = &sim->engines[lane->engine];
     const struct tw_cost_edge *edge = edge_of(sim, op);
     const struct tw_cost_link_rate *link = edge ? &sim->rates.link[edge->link] : NULL;
     uint64_t latency = edge ? link->latency + edge->latency_ps : 0;
     bool gets = op->does & TW_COST_GETS;
     uint64_t ps = engine_ps(rate, op->does, bytes) + (link ? link->post : 0);
-    if (engine->rank != home->rank && engine->rank != TW_NO_RANK)
+    if (engine->rank != lane->rank && engine->rank != TW_NO_RANK)
         ps = tw_cost_add(ps, rate->change);
     if (link && gets && !link->wire)
         ps += latency; /* the engine awaits what it reads */
     uint64_t end = tw_cost_add(now, ps);
-    end = tw_cost_later(end, edge_serve(sim, &tw_cost_edges(sim->prog)[home->local], now,
+    end = tw_cost_later(end, edge_serve(sim, &tw_cost_edges(sim->prog)[lane->local], now,
                                         bytes * rate->memory_share >> 10));
     if (link && !link->wire && bytes)
         end = tw_cost_later(end, link_serve(sim, edge, now, bytes));
-    engine->rank = home->rank;
+    engine->rank = lane->rank;
     engine->busy = tw_cost_add(engine->busy, ps);
     engine->free = end;
-    sim->lanes[l].ready = end;
+    lane->ready = end;
     if (!link)
         return end;
     uint64_t there = link->wire ? link_serve(sim, edge, end, bytes) : end;
     there = tw_cost_add(there, gets && !link->wire ? 0 : latency);
     if (gets && link->wire)
-        sim->lanes[l].ready = there = tw_cost_add(there, latency);
+        lane->ready = there = tw_cost_add(there, latency);
     return there;
 }
 
@@ -191,10 +193,10 @@ static void mark_set(struct tw_cost_sim *sim, struct tw_cost_mark *mark, uint32_
 
 static void message_take(struct tw_cost_sim *sim, uint32_t number, uint64_t end)
 {
-    struct tw_cost_queue *fifo = &sim->fifos[number];
-    const struct tw_cost_edge *edge = &tw_cost_edges(sim->prog)[tw_cost_fifos(sim->prog)[number]];
+    struct tw_cost_queue *fifo = tw_cost_queue_at(sim, number);
+    const struct tw_cost_edge *edge = &tw_cost_edges(sim->prog)[fifo->edge];
     uint32_t writer = fifo->writer;
-    sim->slots[(size_t)number * sim->depth + fifo->popped % sim->depth].release =
+    fifo->slots[fifo->popped % sim->depth].release =
         tw_cost_add(end, sim->rates.link[edge->link].latency + edge->latency_ps);
     fifo->popped++;
     fifo->writer = TW_COST_NONE;
@@ -204,12 +206,11 @@ static void message_take(struct tw_cost_sim *sim, uint32_t number, uint64_t end)
 
 static void message_give(struct tw_cost_sim *sim, uint32_t number, uint64_t there, uint64_t bytes)
 {
-    struct tw_cost_queue *fifo = &sim->fifos[number];
-    struct tw_cost_slot *slot =
-        &sim->slots[(size_t)number * sim->depth + fifo->pushed % sim->depth];
+    struct tw_cost_queue *fifo = tw_cost_queue_at(sim, number);
     uint32_t reader = fifo->reader;
-    slot->arrival = there;
-    slot->bytes = bytes;
+    fifo->slots[fifo->pushed % sim->depth].arrival = there;
+    if (sim->sizes)
+        *size_at(sim, number, fifo->pushed) = bytes;
     fifo->pushed++;
     fifo->reader = TW_COST_NONE;
     if (reader != TW_COST_NONE)
@@ -217,13 +218,12 @@ static void message_give(struct tw_cost_sim *sim, uint32_t number, uint64_t ther
 }
 
 /* To the next slice. @return false when the lane is over */
-static bool lane_advance(struct tw_cost_sim *sim, uint32_t l)
+static bool lane_advance(struct tw_cost_sim *sim, struct tw_cost_walk *lane)
 {
-    struct tw_cost_walk *lane = &sim->lanes[l];
     if (++lane->slice < sim->rates.slices)
         return true;
     lane->slice = 0;
-    if (++lane->step < tw_cost_lanes(sim->prog)[l].nops)
+    if (++lane->step < lane->nops)
         return true;
     sim->loop_end[lane->loop] = tw_cost_later(sim->loop_end[lane->loop], lane->ready);
     lane->step = 0;
@@ -232,11 +232,11 @@ static bool lane_advance(struct tw_cost_sim *sim, uint32_t l)
 
 static void lane_run(struct tw_cost_sim *sim, uint32_t l, uint64_t now)
 {
-    const struct tw_cost_op *op = op_at(sim, l);
     struct tw_cost_walk *lane = &sim->lanes[l];
+    const struct tw_cost_op *op = op_at(sim, lane);
     uint32_t loop = lane->loop, slice = lane->slice;
     uint64_t bytes = slice_bytes(sim, lane, op);
-    uint64_t there = slice_run(sim, l, op, now, bytes);
+    uint64_t there = slice_run(sim, lane, op, now, bytes);
     sim->slices++;
     if (op->does & TW_COST_PUTS)
         lane->put_at = tw_cost_later(lane->put_at, there);
@@ -244,12 +244,12 @@ static void lane_run(struct tw_cost_sim *sim, uint32_t l, uint64_t now)
                         ? tw_cost_later(there, lane->put_at)
                         : lane->ready;
     if (op->does & TW_COST_TAKES)
-        message_take(sim, op->in, sim->engines[tw_cost_lanes(sim->prog)[l].engine].free);
+        message_take(sim, op->in, sim->engines[lane->engine].free);
     if (op->does & TW_COST_GIVES)
         message_give(sim, op->out, there, bytes);
     if (op->mark != TW_COST_NONE)
         mark_set(sim, &sim->marks[(size_t)op->mark * sim->rates.slices + slice], loop, told);
-    if (lane_advance(sim, l))
+    if (lane_advance(sim, lane))
         lane_offer(sim, l);
 }
 
@@ -257,7 +257,7 @@ static void lane_run(struct tw_cost_sim *sim, uint32_t l, uint64_t now)
 static void engine_ask(struct tw_cost_sim *sim, struct tw_cost_event event)
 {
     struct tw_cost_walk *lane = &sim->lanes[event.lane];
-    struct tw_cost_engine *engine = &sim->engines[tw_cost_lanes(sim->prog)[event.lane].engine];
+    struct tw_cost_engine *engine = &sim->engines[lane->engine];
     if (!lane->granted && (engine->head != TW_COST_NONE || engine->free > event.time)) {
         lane->next = TW_COST_NONE;
         if (engine->head == TW_COST_NONE) {
@@ -282,14 +282,14 @@ static void engine_ask(struct tw_cost_sim *sim, struct tw_cost_event event)
 
 uint32_t tw_cost_sim_run(struct tw_cost_sim *sim)
 {
-    const struct tw_cost_lane *lanes = tw_cost_lanes(sim->prog);
-    for (uint32_t l = 0; l < sim->prog->lanes.count; l++)
-        if (lanes[l].nops)
+    uint32_t count = sim->prog->lanes.count;
+    for (uint32_t l = 0; l < count; l++)
+        if (sim->lanes[l].nops)
             lane_offer(sim, l);
     while (sim->heap.count)
         engine_ask(sim, tw_cost_heap_pop(&sim->heap));
-    for (uint32_t l = 0; l < sim->prog->lanes.count; l++)
-        if (lanes[l].nops && sim->lanes[l].loop < sim->rates.loops)
+    for (uint32_t l = 0; l < count; l++)
+        if (sim->lanes[l].nops && sim->lanes[l].loop < sim->rates.loops)
             return l;
     return TW_COST_NONE;
 }

@@ -67,12 +67,15 @@ struct tw_cost_event tw_cost_heap_pop(struct tw_cost_heap *heap);
 
 /* ---- the execution (cost_run.c) ------------------------------------------------------------- */
 
+/* Large plans are bound by memory: what a slice touches of a FIFO or a lane lies together. */
 struct tw_cost_slot {
-    uint64_t arrival, release, bytes;
+    uint64_t arrival, release;
 };
 struct tw_cost_queue {
     uint32_t pushed, popped;
     uint32_t reader, writer; /* lanes that wait; TW_COST_NONE: none */
+    uint32_t edge;
+    struct tw_cost_slot slots[]; /* [depth] */
 };
 /* When a step that others wait for ended a slice. */
 struct tw_cost_mark {
@@ -88,13 +91,25 @@ struct tw_cost_engine {
 struct tw_cost_server {
     uint64_t free, busy, kib; /* kib 0: not rated by the net */
 };
+/* Why a lane is parked. */
+enum tw_cost_wait {
+    TW_COST_WAIT_STEP,
+    TW_COST_WAIT_SIGNAL,
+    TW_COST_WAIT_MESSAGE,
+    TW_COST_WAIT_SLOT
+};
+
 struct tw_cost_walk {
     uint64_t ready;  /* end of its last slice */
     uint64_t put_at; /* its puts have arrived */
     uint32_t loop, step, slice;
-    uint32_t next;     /* in a chain or a queue */
-    bool granted;      /* heads its engine's queue, which is free at its event */
-    const char *waits; /* for what, while it is parked */
+    uint32_t next; /* in a chain or a queue */
+    /* copies of the lane's own */
+    uint32_t first_op, nops, engine, local;
+    int32_t rank;
+    uint8_t exec;
+    bool granted;  /* heads its engine's queue, which is free at its event */
+    uint8_t waits; /* enum tw_cost_wait, while it is parked */
 };
 
 struct tw_cost_sim {
@@ -104,13 +119,19 @@ struct tw_cost_sim {
     struct tw_cost_walk *lanes;
     struct tw_cost_engine *engines;
     struct tw_cost_server *resources;
-    struct tw_cost_queue *fifos;
-    struct tw_cost_slot *slots; /* [nfifos * depth] */
+    char *fifos; /* [nfifos] of fifo_bytes each */
+    size_t fifo_bytes;
+    uint64_t *sizes; /* [nfifos * depth]: of messages, where some step has no other size; or NULL */
     struct tw_cost_mark *marks; /* [nmarks * slices] */
     struct tw_cost_heap heap;
     uint64_t loop_end[TW_COST_LOOPS];
     uint64_t slices;
 };
+
+static inline struct tw_cost_queue *tw_cost_queue_at(const struct tw_cost_sim *sim, uint32_t fifo)
+{
+    return (struct tw_cost_queue *)(void *)(sim->fifos + (size_t)fifo * sim->fifo_bytes);
+}
 
 /**
  * Execute, from all at zero: lanes and engines stand at the start of the call.

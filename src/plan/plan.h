@@ -18,6 +18,9 @@
  * sub-cells whose sizes differ by at most one (the first count % per have one more). Kinds say what
  * the counts are: EQUAL the call's count for every group; PER_RANK counts[group] of the call;
  * PAIR_SEND / PAIR_RECV the rank's own row / column of an all_to_all_v; RUNTIME filled by a step.
+ * SHARD, for SCRATCH and WIDE only and of one group, is what an EQUAL group that is cut into nranks
+ * * per cells has for the rank: its cells rank * per and on. Cells of SCRATCH and WIDE that EQUAL,
+ * OWN or SHARD cuts go on past the groups, sub-cells of one more group each.
  * Two cells "fit" when they have equal sub-index and `per`, and their groups are bound to equal
  * counts.
  *
@@ -50,11 +53,13 @@
  * lane to the same peer, and by nothing else that the lane does.
  *
  * Width. WIDE cells hold fp32 partials, all others the call's type; a message has one width. A
- * local or addressed source that is narrow widens into a WIDE dst (copy, reduce, put, get,
- * get_reduce). Wide to narrow happens only with ROUND, for which src is WIDE and dst is not: copy,
- * put, get, recv_reduce; a send or recv_reduce_send with ROUND sends a narrow message. Otherwise a
- * message is as wide as its sender's src; recv wants the width of its dst, recv_reduce(_send) that
- * of its src, recv_send that of its dst if it has one. FINAL goes before the rounding.
+ * local or addressed source that is narrow widens into a WIDE dst (copy, reduce, recv_reduce, put,
+ * get, get_reduce). Wide to narrow happens only with ROUND, for which src is WIDE and dst is not:
+ * copy, put, get, recv_reduce; a send or recv_reduce_send with ROUND sends a narrow message.
+ * Otherwise a message is as wide as its sender's src. A wide message must meet WIDE cells: recv's
+ * dst, recv_reduce's src or dst, recv_reduce_send's src; a narrow one that meets them widens, as
+ * does a narrow src of a recv_reduce into WIDE. recv_send wants the width of its dst if it has one.
+ * FINAL goes before the rounding.
  */
 
 enum tw_coll {
@@ -84,6 +89,7 @@ enum tw_part_kind {
     TW_PART_PAIR_SEND,
     TW_PART_PAIR_RECV,
     TW_PART_OWN,
+    TW_PART_SHARD,
     TW_PART_RUNTIME
 };
 
@@ -175,7 +181,7 @@ enum tw_plan_cap {                         /* what the ranks' links must offer *
 struct tw_plan {
     char name[TW_PLAN_NAME_BYTES]; /* the algorithm's, for messages */
     uint8_t coll;
-    bool deterministic; /* claims the reduction tree of DESIGN 2.3 */
+    bool deterministic; /* claims the defined order: docs/algorithms.md */
     int32_t nranks;
     int32_t root;    /* 0 where the collective has none */
     uint32_t depth;  /* least FIFO depth for which it is free of deadlock; 0: it uses no FIFO */

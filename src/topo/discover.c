@@ -252,6 +252,10 @@ static void facts_take(struct tw_topo_machine *machine, hwloc_topology_t topolog
     const char *name = hwloc_obj_get_info_by_name(hwloc_get_root_obj(topology), "HostName");
     if (!name && !source->hwloc_xml && gethostname(host, sizeof(host) - 1) == 0)
         name = host;
+    if (!name && source->hwloc_xml) {
+        const char *slash = strrchr(source->hwloc_xml, '/');
+        name = slash ? slash + 1 : source->hwloc_xml;
+    }
     tw_topo_text_copy(machine->name, sizeof(machine->name), name && name[0] ? name : "unnamed");
     tw_topo_text_copy(machine->cpu_model, sizeof(machine->cpu_model), info(topology, "CPUModel"));
     machine->origin = TW_TOPO_SYSTEM;

@@ -209,15 +209,40 @@ static bool below_add(struct walk *walk, hwloc_obj_t obj,
     return true;
 }
 
-/* A root or switch carries at least what the fastest part below it does. */
-static uint64_t widest_below(const struct tw_topo_machine *machine, uint32_t node)
+/* The rates of the parts below a bridge: of the fastest, and of all together. */
+static void rates_below(const struct tw_topo_machine *machine, uint32_t node, uint64_t *most,
+                        uint64_t *sum)
 {
-    uint64_t most = ROOT_RATE;
-    for (uint32_t i = node + 1; i < machine->nnodes; i++)
-        if (machine->nodes[i].parent == node && machine->nodes[i].uplink != TW_TOPO_NONE &&
-            machine->links[machine->nodes[i].uplink].bytes_per_s[0] > most)
-            most = machine->links[machine->nodes[i].uplink].bytes_per_s[0];
-    return most;
+    uint64_t all = 0;
+    *most = ROOT_RATE;
+    for (uint32_t i = node + 1; i < machine->nnodes; i++) {
+        if (machine->nodes[i].parent != node || machine->nodes[i].uplink == TW_TOPO_NONE)
+            continue;
+        uint64_t rate = machine->links[machine->nodes[i].uplink].bytes_per_s[0];
+        all += rate;
+        *most = rate > *most ? rate : *most;
+    }
+    *sum = all < *most ? *most : all;
+}
+
+/* A switch that says nothing carries as much as the fastest part below it, a root as all of them:
+ * its ports are what is narrow. */
+static bool bridge_link(struct walk *walk, hwloc_obj_t bridge, uint32_t node, uint32_t parent)
+{
+    struct tw_topo_machine *machine = walk->machine;
+    bool root = machine->nodes[node].kind == TW_NODE_PCIROOT;
+    unsigned origin = TW_TOPO_ESTIMATE;
+    uint64_t most, sum, rate = 0;
+    rates_below(machine, node, &most, &sum);
+    if (!root)
+        rate = device_rate(walk, &bridge->attr->bridge.upstream.pci, most, &origin);
+    if (!tw_topo_wire_add(machine, node, parent, root ? ROOT_PS : SWITCH_PS, root ? most : rate,
+                          origin))
+        return false;
+    const struct tw_topo_link *link = &machine->links[machine->nlinks - 1];
+    for (int d = 0; d < 2 && root; d++)
+        machine->resources[link->resource[d]].bytes_per_s = sum;
+    return true;
 }
 
 /* A bridge between PCI and PCI with one way down is a port: no part of its own. */
@@ -239,13 +264,7 @@ static bool bridge_add(struct walk *walk, hwloc_obj_t bridge,
                        bridge->attr->bridge.downstream.pci.secondary_bus);
     else
         address_of(&bridge->attr->bridge.upstream.pci, at->name);
-    if (!below_add(walk, bridge, made))
-        return false;
-    unsigned origin = TW_TOPO_ESTIMATE;
-    uint64_t rate = root ? 0 : device_rate(walk, &bridge->attr->bridge.upstream.pci, 0, &origin);
-    if (rate == 0)
-        rate = widest_below(walk->machine, made);
-    return tw_topo_wire_add(walk->machine, made, parent, root ? ROOT_PS : SWITCH_PS, rate, origin);
+    return below_add(walk, bridge, made) && bridge_link(walk, bridge, made, parent);
 }
 
 /* The part of the tree of CPUs that a device may hang on. */

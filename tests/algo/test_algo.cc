@@ -19,7 +19,7 @@ TEST(Algo, NamesAreUniqueAndFound)
             EXPECT_EQ(found, algo->colls >> c & 1 ? algo : nullptr) << algo->name << " " << c;
         }
     }
-    EXPECT_EQ(names.size(), 16u);
+    EXPECT_EQ(names.size(), 20u);
     EXPECT_EQ(tw_algo_at(names.size()), nullptr);
     EXPECT_EQ(tw_algo_find("no_such", TW_COLL_ALL_REDUCE), nullptr);
     EXPECT_EQ(tw_algo_find("ring", TW_COLL_COUNT), nullptr);
@@ -36,6 +36,8 @@ TEST(Algo, RefusesWhatItDoesNotServe)
                 EXPECT_EQ(status, algo->colls >> c & 1 ? TWILL_OK : TWILL_ERR_INVALID)
                     << algo->name << " " << c;
                 EXPECT_EQ(plan != nullptr, status == TWILL_OK);
+                EXPECT_EQ(plan && plan->deterministic, (algo->deterministic >> c & 1) != 0)
+                    << algo->name << " " << c;
                 tw_plan_destroy(plan);
             }
 }
@@ -51,6 +53,17 @@ TEST(Algo, RefusesNonsense)
         for (size_t i = 0; const tw_algo *algo = tw_algo_at(i); i++)
             EXPECT_EQ(algo->generate(&args, &plan), TWILL_ERR_INVALID) << algo->name;
     EXPECT_EQ(plan, nullptr);
+}
+
+// Every reduction has a deterministic form, for every call.
+TEST(Algo, EveryReductionHasAnOrderedForm)
+{
+    for (int c = 0; c < TW_COLL_COUNT; c++) {
+        bool found = false;
+        for (size_t i = 0; const tw_algo *algo = tw_algo_at(i); i++)
+            found = found || (algo->deterministic >> c & 1 && !algo->caps);
+        EXPECT_EQ(found, contract::reduces(c)) << c;
+    }
 }
 
 // A parameter that is no sense is refused, one that is larger than the job is cut down.

@@ -145,6 +145,31 @@ TEST(Check, ReuseBetweenPlansIsSeen)
     EXPECT_NE(fault_of(plan.get(), next.get(), 1), "");
 }
 
+// The order of adding is part of the proof: two operands swapped, or a rounding in between, are
+// faults in a deterministic plan only.
+TEST(Check, OrderIsSeen)
+{
+    for (const char *name : {"ordered", "ordered_tree", "ordered_halving", "ordered_direct"}) {
+        tw_algo_args args = {TW_COLL_ALL_REDUCE, 4, 0, -1, 1, 0};
+        Plan plan = generate(tw_algo_find(name, args.coll), args);
+        EXPECT_EQ(fault_of(plan.get(), nullptr, 1), "") << name;
+        tw_plan_lane &lane = plan->ranks[1].lanes[0];
+        for (uint32_t i = 0; i < lane.nsteps; i++) {
+            tw_plan_step &step = lane.steps[i];
+            if (step.op != TW_OP_RECV_REDUCE && step.op != TW_OP_REDUCE)
+                continue;
+            step.flags ^= TW_STEP_ACC_RIGHT;
+            EXPECT_NE(fault_of(plan.get(), nullptr, 1).find("order that a deterministic"),
+                      std::string::npos)
+                << name << " step " << i;
+            plan->deterministic = false;
+            EXPECT_EQ(fault_of(plan.get(), nullptr, 1), "") << name << " step " << i;
+            plan->deterministic = true;
+            step.flags ^= TW_STEP_ACC_RIGHT;
+        }
+    }
+}
+
 TEST(Check, DepthIsTheLeast)
 {
     tw_algo_args args = {TW_COLL_ALL_REDUCE, 4, 0, -1, 1, 0};
