@@ -314,9 +314,9 @@ bool Buffers::gaps_whole(int rank) const
         return true;
     }
     const Layout &layout = out_lay_[rank];
-    std::vector<bool> used(layout.elems * bytes_);
+    std::vector<uint8_t> used(layout.elems * bytes_);
     for (size_t g = 0; g < layout.counts.size(); g++) {
-        std::fill_n(used.begin() + layout.displs[g] * bytes_, layout.counts[g] * bytes_, true);
+        std::fill_n(used.begin() + layout.displs[g] * bytes_, layout.counts[g] * bytes_, 1);
     }
     for (size_t i = 0; i < used.size(); i++) {
         if (!used[i] && out_[rank].bytes[out_[rank].at + i] != poison_byte) {
