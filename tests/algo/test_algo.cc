@@ -19,7 +19,7 @@ TEST(Algo, NamesAreUniqueAndFound)
             EXPECT_EQ(found, algo->colls >> c & 1 ? algo : nullptr) << algo->name << " " << c;
         }
     }
-    EXPECT_EQ(names.size(), 20u);
+    EXPECT_EQ(names.size(), 21u);
     EXPECT_EQ(tw_algo_at(names.size()), nullptr);
     EXPECT_EQ(tw_algo_find("no_such", TW_COLL_ALL_REDUCE), nullptr);
     EXPECT_EQ(tw_algo_find("ring", TW_COLL_COUNT), nullptr);

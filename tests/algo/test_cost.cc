@@ -198,6 +198,11 @@ std::map<std::string, Textbook> textbook()
     book["ordered_halving all_reduce"] = even(twice_less_one, nullptr, nullptr);
     book["ordered_halving reduce_scatter"] = even(less_one, nullptr, nullptr);
     book["ordered_halving reduce_scatter_v"] = book["ordered_halving reduce_scatter"];
+    // as much as in one level
+    book["two_level all_reduce"] = even(twice_less_one, nullptr, nullptr);
+    book["two_level reduce_scatter"] = even(less_one, nullptr, nullptr);
+    book["two_level all_gather"] = even(less_one, nullptr, nullptr);
+    book["two_level broadcast"] = {whole_to_each, nullptr, nullptr, nullptr};
     auto pat = [](int n) { return pat_rounds(n, 8); };
     book["pat all_gather"] = even(less_one, nullptr, pat);
     book["pat reduce_scatter"] = even(less_one, nullptr, pat);
@@ -285,6 +290,33 @@ TEST(Cost, AggregationBuysRounds)
                 ASSERT_EQ(run.go(), "") << nranks << " " << aggregation;
                 EXPECT_EQ((int)run.one_port(), pat_rounds(nranks, (int)aggregation))
                     << nranks << " " << aggregation;
+            }
+}
+
+// Only 1/group of what moves leaves a group of ranks, whatever the collective.
+TEST(Cost, TwoLevelsSpareTheFarLinks)
+{
+    for (tw_coll coll :
+         {TW_COLL_ALL_REDUCE, TW_COLL_REDUCE_SCATTER, TW_COLL_ALL_GATHER, TW_COLL_BROADCAST})
+        for (int group : {2, 3, 4, 8})
+            for (int hosts = 1; hosts * group <= 48; hosts++) {
+                int nranks = group * hosts, root = coll == TW_COLL_BROADCAST ? nranks / 2 : 0;
+                tw_algo_args args = {coll, nranks, root, -1, 1, (uint32_t)group};
+                Plan plan = generate(tw_algo_find("two_level", coll), args);
+                uint64_t far = 0;
+                for (int r = 0; r < nranks; r++)
+                    for (uint32_t l = 0; l < plan->ranks[r].nlanes; l++)
+                        for (uint32_t i = 0; i < plan->ranks[r].lanes[l].nsteps; i++) {
+                            const tw_plan_step &step = plan->ranks[r].lanes[l].steps[i];
+                            if (sends(step) && step.to / group != r / group)
+                                far += cells_of(step);
+                        }
+                // of hosts, each with one copy (or sum) of the data, as in one level
+                uint64_t whole = coll == TW_COLL_BROADCAST    ? hosts - 1
+                                 : coll == TW_COLL_ALL_REDUCE ? 2 * (hosts - 1)
+                                                              : nranks * (hosts - 1);
+                EXPECT_EQ((Amount{far, per_of(plan.get())}), (Amount{whole, 1}))
+                    << title(tw_algo_find("two_level", coll), args);
             }
 }
 
