@@ -229,7 +229,8 @@ TEST(Cost, VolumeIsTheTextbooks)
         std::string key = std::string(algo->name) + " " + tw_coll_name(coll);
         ASSERT_EQ(book.count(key), 1u) << key;
         pages++;
-        for (int nranks = 2; nranks <= 64; nranks += nranks < 20 ? 1 : 1 + (int)(random() % 5)) {
+        for (int nranks = 2; nranks <= most_ranks;
+             nranks += nranks < 20 ? 1 : 1 + (int)(random() % 5)) {
             int root = has_root(coll) ? (int)(random() % (uint64_t)nranks) : 0;
             tw_algo_args args = {coll, nranks, root, -1, 1 + (uint32_t)nranks % 3, 0};
             Plan plan = generate(algo, args);
@@ -252,7 +253,7 @@ TEST(Cost, VolumeIsTheTextbooks)
 // sends nothing on.
 TEST(Cost, TreesMoveTheWholeOncePerRank)
 {
-    for (int nranks = 2; nranks <= 64; nranks++)
+    for (int nranks = 2; nranks <= most_ranks; nranks++)
         for (const char *name : {"binomial", "knomial", "linear", "ring"}) {
             Plan plan = generate(tw_algo_find(name, TW_COLL_BROADCAST),
                                  {TW_COLL_BROADCAST, nranks, nranks / 3, -1, 2, 0});
@@ -267,7 +268,7 @@ TEST(Cost, TreesMoveTheWholeOncePerRank)
                 EXPECT_EQ((Amount{received[r], per_of(plan.get())}),
                           (Amount{r == nranks / 3 ? 0u : 1u, 1}));
         }
-    for (int nranks = 2; nranks <= 64; nranks++) {
+    for (int nranks = 2; nranks <= most_ranks; nranks++) {
         Plan plan = generate(tw_algo_find("binomial", TW_COLL_REDUCE),
                              {TW_COLL_REDUCE, nranks, nranks / 3, -1, 2, 0});
         for (int r = 0; r < nranks; r++)
@@ -279,7 +280,7 @@ TEST(Cost, TreesMoveTheWholeOncePerRank)
 TEST(Cost, AggregationBuysRounds)
 {
     for (tw_coll coll : {TW_COLL_ALL_GATHER, TW_COLL_REDUCE_SCATTER})
-        for (int nranks = 2; nranks <= 64; nranks += nranks < 18 ? 1 : 15)
+        for (int nranks = 2; nranks <= most_ranks; nranks += nranks < 18 ? 1 : 15)
             for (uint32_t aggregation : {1, 2, 3, 4, 8, 16, 64}) {
                 tw_algo_args args = {coll, nranks, 0, -1, 1, aggregation};
                 Plan plan = generate(tw_algo_find("pat", coll), args);
@@ -325,7 +326,7 @@ TEST(Cost, TwoLevelsSpareTheFarLinks)
 TEST(Cost, DoubleTreeIsLowAndEven)
 {
     const tw_algo *algo = tw_algo_find("double_tree", TW_COLL_ALL_REDUCE);
-    for (int nranks = 2; nranks <= 64; nranks++) {
+    for (int nranks = 2; nranks <= most_ranks; nranks++) {
         Plan plan = generate(algo, {TW_COLL_ALL_REDUCE, nranks, 0, -1, 1, 0});
         for (int r = 0; r < nranks; r++)
             EXPECT_LE(sent_by(plan.get(), r).num, 2 * 2u) << nranks;
@@ -340,7 +341,7 @@ TEST(Cost, DoubleTreeIsLowAndEven)
 TEST(Cost, FoldedRanksPayForTheirPair)
 {
     const tw_algo *algo = tw_algo_find("recursive_doubling", TW_COLL_ALL_REDUCE);
-    for (int nranks = 2; nranks <= 64; nranks++) {
+    for (int nranks = 2; nranks <= most_ranks; nranks++) {
         Plan plan = generate(algo, {TW_COLL_ALL_REDUCE, nranks, 0, -1, 1, 0});
         uint64_t log = (uint64_t)log2_floor(nranks);
         int pairs = nranks - (1 << log2_floor(nranks));
@@ -356,7 +357,9 @@ TEST(Cost, RoundsAreTheTextbooks)
     std::map<std::string, Textbook> book = textbook();
     for_each_algo([&](const tw_algo *algo, tw_coll coll) {
         const Textbook &page = book[std::string(algo->name) + " " + tw_coll_name(coll)];
-        for (int nranks = 2; nranks <= 64; nranks += nranks < 10 ? 1 : nranks < 16 ? 3 : 24) {
+        for (int nranks = 2; nranks <= most_ranks; nranks += nranks < 10   ? 1
+                                                             : nranks < 14 ? 3
+                                                                           : 20) {
             tw_algo_args args = {coll, nranks, has_root(coll) ? nranks / 2 : 0, -1, 1, 0};
             Plan plan = generate(algo, args);
             model::Run run({plan.get()}, model::Options());
@@ -376,7 +379,7 @@ TEST(Cost, RoundsAreTheTextbooks)
 TEST(Cost, RoundsOfRecursiveDoubling)
 {
     const tw_algo *algo = tw_algo_find("recursive_doubling", TW_COLL_ALL_REDUCE);
-    for (int nranks = 2; nranks <= 64; nranks++) {
+    for (int nranks = 2; nranks <= most_ranks; nranks++) {
         Plan plan = generate(algo, {TW_COLL_ALL_REDUCE, nranks, 0, -1, 1, 0});
         model::Run run({plan.get()}, model::Options());
         ASSERT_EQ(run.go(), "") << nranks;
