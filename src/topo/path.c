@@ -405,9 +405,9 @@ static enum twill_status path_across(struct tw_topo_routes *routes, struct tw_to
 static void path_share(const struct tw_topo_graph *graph, struct tw_topo_path *path)
 {
     for (uint32_t i = 0; i < path->nresources; i++) {
-        uint32_t times = 0;
+        uint32_t times = 1;
         for (uint32_t k = 0; k < path->nresources; k++)
-            times += path->resource[k] == path->resource[i];
+            times += k != i && path->resource[k] == path->resource[i];
         uint64_t rate = tw_topo_resource_rate(graph, path->resource[i]) / times;
         rate = rate ? rate : 1;
         path->bytes_per_s = rate < path->bytes_per_s ? rate : path->bytes_per_s;
