@@ -193,7 +193,7 @@ enum twill_status tw_topo_measured_apply(const struct tw_topo_measured *measured
                                          struct tw_topo_machine *machine)
 {
     uint64_t line_ps[TW_TOPO_NEAR_COUNT];
-    uint64_t *around_ps = malloc(machine->nnodes * sizeof(*around_ps));
+    uint64_t *around_ps = calloc((size_t)machine->nnodes + 1, sizeof(*around_ps));
     if (!around_ps)
         return tw_fail(TWILL_ERR_NOMEM, "no memory for %u nodes", machine->nnodes);
     bool lines = false;

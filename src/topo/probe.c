@@ -136,7 +136,7 @@ static bool pair_play(struct probe *probe, struct pair *pair, int side, uint64_t
             best_ns = took_ns;
     }
     if (side == 0)
-        pair->line_ps = best_ns * 1000 / (2 * ROUND_TRIPS);
+        pair->line_ps = best_ns * 1000 / ROUND_TRIPS / 2;
     return true;
 }
 

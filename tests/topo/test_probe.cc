@@ -7,6 +7,10 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include <thread>
+
+#include "command.h"
+
 extern "C" {
 #include "topo/probe.h"
 }
@@ -42,13 +46,15 @@ TEST(Probe, MeasuresAndLeavesNothingBehind)
     Here here;
     cpu_set_t before, after;
     ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
+    std::thread([] {}).join(); /* the first may bring one of a sanitizer's along */
     unsigned threads = threads_here();
     struct tw_topo_measured m;
     bool complete = false;
     ASSERT_EQ(tw_topo_probe(here.g->machines, kEnough, &m, &complete), TWILL_OK);
     ASSERT_EQ(sched_getaffinity(0, sizeof(after), &after), 0);
     EXPECT_TRUE(CPU_EQUAL(&before, &after));
-    EXPECT_EQ(threads_here(), threads);
+    /* the kernel forgets a thread a little after it has been joined */
+    EXPECT_TRUE(comes_true([&] { return threads_here() <= threads; }));
     EXPECT_TRUE(complete);
     EXPECT_GT(m.copy_bytes_per_s[TW_TOPO_COPY_L1], 100000000u);
     EXPECT_EQ(m.copy_bytes[TW_TOPO_COPY_MEMORY] != 0, m.copy_bytes_per_s[TW_TOPO_COPY_MEMORY] != 0);
