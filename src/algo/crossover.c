@@ -88,7 +88,7 @@ static enum twill_status price_of(const struct field *field, const struct entry 
                                   uint64_t bytes, uint64_t *time)
 {
     const struct tw_crossover_args *args = field->args;
-    struct tw_cost_price price;
+    struct tw_cost_price price = {.time_ps = 0};
     struct tw_cost_call call = {
         .count = tw_crossover_count(args->coll, args->nranks, bytes, args->type_bytes),
         .type_bytes = args->type_bytes,

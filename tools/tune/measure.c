@@ -138,22 +138,22 @@ static enum twill_status algo_measure(const struct tune_options *options,
     return status;
 }
 
-static enum twill_status all_measure(const struct tune_options *options,
-                                     const struct programs *programs, const char *csv,
-                                     struct sim_samples *samples)
+static enum twill_status round_measure(const struct tune_options *options,
+                                       const struct programs *programs, int round, const char *csv,
+                                       struct sim_samples *samples)
 {
     enum twill_status status = TWILL_OK;
     const struct tw_algo *algo;
-    for (int round = 0; round < options->rounds; round++)
-        for (int r = 0; r < options->nnranks; r++)
-            for (size_t i = 0; !tw_failed(status) && (algo = tw_algo_at(i)) != NULL; i++) {
-                if (options->algo && strcmp(options->algo, algo->name) != 0)
-                    continue;
-                if (!options->quiet)
-                    fprintf(stderr, "twill-tune: round %d of %d, %d ranks, %s\n", round + 1,
-                            options->rounds, options->nranks[r], algo->name);
-                status = algo_measure(options, programs, algo, options->nranks[r], csv, samples);
-            }
+    for (int r = 0; r < options->nnranks; r++) {
+        for (size_t i = 0; !tw_failed(status) && (algo = tw_algo_at(i)) != NULL; i++) {
+            if (options->algo && strcmp(options->algo, algo->name) != 0)
+                continue;
+            if (!options->quiet)
+                fprintf(stderr, "twill-tune: round %d of %d, %d ranks, %s\n", round + 1,
+                        options->rounds, options->nranks[r], algo->name);
+            status = algo_measure(options, programs, algo, options->nranks[r], csv, samples);
+        }
+    }
     return status;
 }
 
@@ -166,7 +166,9 @@ enum twill_status tune_measure(const struct tune_options *options, struct sim_sa
     if (!mkdtemp(folder))
         return tw_fail_errno(TWILL_ERR_SYSTEM, errno, "cannot make a folder %s", folder);
     snprintf(csv, sizeof(csv), "%s/sweep.csv", folder);
-    enum twill_status status = all_measure(options, &programs, csv, samples);
+    enum twill_status status = TWILL_OK;
+    for (int round = 0; round < options->rounds && !tw_failed(status); round++)
+        status = round_measure(options, &programs, round, csv, samples);
     unlink(csv);
     rmdir(folder);
     return status;
