@@ -2,6 +2,8 @@
 /* Knows: what twill-sim and twill-tune promise, by their output. Never knows: the model. */
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+
 #include <fstream>
 
 #include "command.h"
@@ -267,6 +269,22 @@ TEST_F(Sim, TuneMeasuresByItself)
     EXPECT_TRUE(contains(c.err, "round 1 of 1, 2 ranks, dissemination")) << c.err;
     EXPECT_TRUE(contains(c.out, "twill-cost 1\n# fitted by twill-tune to 1 measured cases\n"))
         << c.out;
+}
+
+// Whoever ends twill-tune ends what it has started.
+TEST_F(Sim, TuneEndsWithItsChild)
+{
+    std::string run = file("run", "#!/bin/sh\necho started $$ >&2\nexec tail -f /dev/null\n");
+    ASSERT_EQ(chmod(run.c_str(), 0700), 0);
+    Command c({kTune, "--quiet", "--run", run, "--algo", "dissemination"});
+    ASSERT_TRUE(c.read_until([&c] { return contains(c.err, "\n"); }));
+    int child = 0;
+    ASSERT_EQ(sscanf(c.err.c_str(), "started %d", &child), 1) << c.err;
+    kill(c.pid, SIGTERM);
+    EXPECT_EQ(c.finish(), 3);
+    EXPECT_TRUE(contains(c.err, "twill-tune: ended by signal 15")) << c.err;
+    pid_t parent = 0;
+    EXPECT_EQ(process_state(child, &parent), 'X');
 }
 
 TEST_F(Sim, TuneSaysWhatMakesNoSense)
