@@ -148,12 +148,15 @@ static int parse_bytes(const char *option, const char *text, size_t *bytes)
     char *end;
     double value = strtod(text, &end);
     const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+    const char *rest = end;
     if (end != text && unit) {
         for (long i = 0; i <= unit - units; i++)
             value *= 1024;
-        end++;
+        rest = end[1] == 'i' ? end + 2 : end + 1;
+        unit = *rest == 'B' || rest == end + 1 ? unit : NULL; /* KiB, not Ki */
     }
-    if (end == text || strspn(end, "iB") != strlen(end) || !(value >= 0 && value < 0x1p60))
+    rest += *rest == 'B';
+    if (end == text || *rest || (*end && !unit && *end != 'B') || !(value >= 0 && value < 0x1p60))
         return usage("%s takes bytes, for instance 8, 64K or 1.5M, not '%s'", option, text);
     *bytes = (size_t)value;
     return -1;

@@ -8,6 +8,10 @@ bin_PROGRAMS += tools/twill-info
 tools_twill_info_SOURCES = tools/info/main.c
 tools_twill_info_LDADD = libtwill.la libtwill_core.la
 
+bin_PROGRAMS += tools/twill-topo
+tools_twill_topo_SOURCES = tools/topo/main.c tools/topo/text.c tools/topo/picture.c \
+	tools/topo/draw.c tools/topo/svg.c tools/topo/topo.h tools/topo/draw.h tools/topo/svg.h
+tools_twill_topo_LDADD = libtwill_core.la
 sim_sources = tools/sim/machine.c tools/sim/job.c tools/sim/samples.c tools/sim/pool.c tools/sim/sim.h
 bin_PROGRAMS += tools/twill-sim
 tools_twill_sim_SOURCES = tools/sim/main.c tools/sim/options.c tools/sim/sweep.c \

@@ -7,30 +7,103 @@
 #include "algo/form.h"
 
 #define SERVES(coll) (1u << TW_COLL_##coll)
+#define ORDERED_ALL                                                                                \
+    (SERVES(ALL_REDUCE) | SERVES(REDUCE) | SERVES(REDUCE_SCATTER) | SERVES(REDUCE_SCATTER_V))
 
 static const struct tw_algo algos[] = {
-    {"ring", SERVES(ALL_REDUCE) | SERVES(REDUCE_SCATTER) | SERVES(ALL_GATHER) | SERVES(BROADCAST),
-     0, "Patarasu and Yuan 2009", tw_algo_ring},
-    {"recursive_doubling", SERVES(ALL_REDUCE) | SERVES(ALL_GATHER), 0,
-     "Thakur, Rabenseifner and Gropp 2005, sections 4.1 and 4.5", tw_algo_recursive_doubling},
-    {"halving_doubling", SERVES(ALL_REDUCE) | SERVES(REDUCE_SCATTER), 0,
-     "Rabenseifner 2004; Traeff 2024 for counts that are no power of two",
-     tw_algo_halving_doubling},
-    {"circulant", SERVES(ALL_REDUCE) | SERVES(REDUCE_SCATTER) | SERVES(ALL_GATHER), 0,
-     "Traeff 2024; Bruck et al. 1997", tw_algo_circulant},
-    {"direct",
-     SERVES(ALL_REDUCE) | SERVES(REDUCE_SCATTER) | SERVES(ALL_GATHER) | SERVES(ALL_TO_ALL), 0,
-     "Shah et al. 2025 (all pairs)", tw_algo_direct},
-    {"two_shot", SERVES(ALL_REDUCE), 0, "Shah et al. 2025 (all pairs)", tw_algo_two_shot},
-    {"direct_put", SERVES(ALL_REDUCE), TW_CAP_PUT_SCRATCH, "Shah et al. 2025 (all pairs)",
-     tw_algo_direct_put},
-    {"two_shot_put", SERVES(ALL_REDUCE), TW_CAP_PUT_SCRATCH, "Shah et al. 2025 (all pairs)",
-     tw_algo_two_shot_put},
-    {"binomial", SERVES(BROADCAST) | SERVES(REDUCE), 0,
-     "Thakur, Rabenseifner and Gropp 2005, sections 4.2 and 4.5", tw_algo_binomial},
-    {"pairwise", SERVES(ALL_TO_ALL), 0, "Thakur, Rabenseifner and Gropp 2005, section 4.3",
-     tw_algo_pairwise},
-    {"dissemination", SERVES(BARRIER), 0, "Hensgen, Finkel and Manber 1988", tw_algo_dissemination},
+    {.name = "ring",
+     .colls = SERVES(ALL_REDUCE) | SERVES(REDUCE_SCATTER) | SERVES(ALL_GATHER) | SERVES(BROADCAST) |
+              SERVES(REDUCE) | SERVES(REDUCE_SCATTER_V) | SERVES(ALL_GATHER_V),
+     .source = "Patarasu and Yuan 2009; Traeff et al. 2008 for unequal counts",
+     .generate = tw_algo_ring},
+    {.name = "recursive_doubling",
+     .colls = SERVES(ALL_REDUCE) | SERVES(ALL_GATHER),
+     .source = "Thakur, Rabenseifner and Gropp 2005, sections 4.1 and 4.5",
+     .generate = tw_algo_recursive_doubling},
+    {.name = "halving_doubling",
+     .colls = SERVES(ALL_REDUCE) | SERVES(REDUCE_SCATTER),
+     .source = "Rabenseifner 2004; Traeff 2024 for counts that are no power of two",
+     .generate = tw_algo_halving_doubling},
+    {.name = "circulant",
+     .colls = SERVES(ALL_REDUCE) | SERVES(REDUCE_SCATTER) | SERVES(ALL_GATHER) |
+              SERVES(REDUCE_SCATTER_V) | SERVES(ALL_GATHER_V),
+     .source = "Traeff 2024; Bruck et al. 1997",
+     .generate = tw_algo_circulant},
+    {.name = "direct",
+     .colls = SERVES(ALL_REDUCE) | SERVES(REDUCE_SCATTER) | SERVES(ALL_GATHER) |
+              SERVES(ALL_TO_ALL) | SERVES(REDUCE_SCATTER_V) | SERVES(ALL_GATHER_V) |
+              SERVES(ALL_TO_ALL_V),
+     .source = "Shah et al. 2025 (all pairs)",
+     .generate = tw_algo_direct},
+    {.name = "two_shot",
+     .colls = SERVES(ALL_REDUCE),
+     .source = "Shah et al. 2025 (all pairs)",
+     .generate = tw_algo_two_shot},
+    {.name = "ordered",
+     .colls = ORDERED_ALL,
+     .deterministic = ORDERED_ALL,
+     .source = "Shah et al. 2025 (all pairs); Higham 1993 for the order",
+     .generate = tw_algo_ordered},
+    {.name = "ordered_direct",
+     .colls = SERVES(ALL_REDUCE) | SERVES(REDUCE),
+     .deterministic = SERVES(ALL_REDUCE) | SERVES(REDUCE),
+     .source = "Shah et al. 2025 (all pairs); Higham 1993 for the order",
+     .generate = tw_algo_ordered_direct},
+    {.name = "ordered_tree",
+     .colls = SERVES(ALL_REDUCE) | SERVES(REDUCE),
+     .deterministic = SERVES(ALL_REDUCE) | SERVES(REDUCE),
+     .source = "Thakur, Rabenseifner and Gropp 2005; Higham 1993 for the order",
+     .generate = tw_algo_ordered_tree},
+    {.name = "ordered_halving",
+     .colls = SERVES(ALL_REDUCE) | SERVES(REDUCE_SCATTER) | SERVES(REDUCE_SCATTER_V),
+     .deterministic = SERVES(ALL_REDUCE) | SERVES(REDUCE_SCATTER) | SERVES(REDUCE_SCATTER_V),
+     .source = "Rabenseifner 2004; Higham 1993 for the order",
+     .generate = tw_algo_ordered_halving},
+    {.name = "direct_put",
+     .colls = SERVES(ALL_REDUCE),
+     .caps = TW_CAP_PUT_SCRATCH,
+     .source = "Shah et al. 2025 (all pairs)",
+     .generate = tw_algo_direct_put},
+    {.name = "two_shot_put",
+     .colls = SERVES(ALL_REDUCE),
+     .caps = TW_CAP_PUT_SCRATCH,
+     .source = "Shah et al. 2025 (all pairs)",
+     .generate = tw_algo_two_shot_put},
+    {.name = "binomial",
+     .colls = SERVES(BROADCAST) | SERVES(REDUCE) | SERVES(GATHER) | SERVES(SCATTER),
+     .source = "Thakur, Rabenseifner and Gropp 2005, sections 4.2, 4.4 and 4.5",
+     .generate = tw_algo_binomial},
+    {.name = "knomial",
+     .colls = SERVES(BROADCAST) | SERVES(REDUCE) | SERVES(GATHER) | SERVES(SCATTER),
+     .param = "radix",
+     .source = "Bar-Noy and Kipnis 1994; Thakur, Rabenseifner and Gropp 2005",
+     .generate = tw_algo_knomial},
+    {.name = "double_tree",
+     .colls = SERVES(ALL_REDUCE),
+     .source = "Sanders, Speck and Traeff 2009, sections 2 and 4",
+     .generate = tw_algo_double_tree},
+    {.name = "bruck",
+     .colls = SERVES(ALL_GATHER) | SERVES(ALL_GATHER_V) | SERVES(ALL_TO_ALL),
+     .source = "Bruck et al. 1997",
+     .generate = tw_algo_bruck},
+    {.name = "pat",
+     .colls = SERVES(ALL_GATHER) | SERVES(ALL_GATHER_V) | SERVES(REDUCE_SCATTER),
+     .param = "aggregation",
+     .source = "Jeaugey 2025",
+     .generate = tw_algo_pat},
+    {.name = "linear",
+     .colls = SERVES(BROADCAST) | SERVES(REDUCE) | SERVES(GATHER) | SERVES(SCATTER) |
+              SERVES(GATHER_V) | SERVES(SCATTER_V),
+     .source = "Pjesivac-Grbovic et al. 2007, section 3",
+     .generate = tw_algo_linear},
+    {.name = "pairwise",
+     .colls = SERVES(ALL_TO_ALL) | SERVES(ALL_TO_ALL_V),
+     .source = "Thakur, Rabenseifner and Gropp 2005, section 4.3; Mendelsohn and Rosa 1985",
+     .generate = tw_algo_pairwise},
+    {.name = "dissemination",
+     .colls = SERVES(BARRIER),
+     .source = "Hensgen, Finkel and Manber 1988",
+     .generate = tw_algo_dissemination},
 };
 
 const struct tw_algo *tw_algo_at(size_t i)
@@ -89,8 +162,26 @@ const struct tw_algo *tw_algo_choose(enum tw_coll coll, int nranks, uint64_t byt
     case TW_COLL_REDUCE:
         name = "binomial";
         break;
+    case TW_COLL_REDUCE_SCATTER_V:
+    case TW_COLL_ALL_GATHER_V:
+        name = nranks <= FEW_RANKS ? "direct" : bytes <= MIDDLE_BYTES ? "circulant" : "ring";
+        break;
     case TW_COLL_ALL_TO_ALL:
-        name = nranks <= FEW_RANKS || bytes <= SHORT_BYTES ? "direct" : "pairwise";
+        name = nranks <= FEW_RANKS       ? "direct"
+               : bytes <= ONE_SHOT_BYTES ? "bruck"
+               : bytes <= SHORT_BYTES    ? "direct"
+                                         : "pairwise";
+        break;
+    case TW_COLL_ALL_TO_ALL_V: /* ranks know different counts: those do not decide */
+        name = nranks <= 2 * FEW_RANKS ? "direct" : "pairwise";
+        break;
+    case TW_COLL_GATHER:
+    case TW_COLL_SCATTER:
+        name = nranks > FEW_RANKS && bytes <= SHORT_BYTES ? "binomial" : "linear";
+        break;
+    case TW_COLL_GATHER_V:
+    case TW_COLL_SCATTER_V:
+        name = "linear";
         break;
     case TW_COLL_BARRIER:
         name = "dissemination";

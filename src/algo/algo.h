@@ -12,14 +12,17 @@ struct tw_algo_args {
     int root;          /* 0 where there is none */
     int only_rank;     /* -1: all ranks' programs */
     uint32_t channels; /* at least 1; an algorithm may use fewer (never more) */
+    uint32_t param;    /* the algorithm's own, tw_algo.param; 0: its default */
 };
 
-/* One algorithm for some collectives. */
+/* One algorithm for some collectives. Its plans are right for every mix of ranks in place. */
 struct tw_algo {
-    const char *name;   /* as TWILL_ALGO takes it: "ring", "recursive_doubling", ... */
-    uint32_t colls;     /* bit per enum tw_coll */
-    uint32_t caps;      /* tw_plan_cap that it needs */
-    const char *source; /* paper, section */
+    const char *name;       /* as TWILL_ALGO takes it: "ring", "recursive_doubling", ... */
+    uint32_t colls;         /* bit per enum tw_coll */
+    uint32_t deterministic; /* those of colls that it does in the defined order */
+    uint32_t caps;          /* tw_plan_cap that it needs */
+    const char *param;      /* what args.param is: "radix", "group", ...; NULL: not looked at */
+    const char *source;     /* paper, section */
     enum twill_status (*generate)(const struct tw_algo_args *args, struct tw_plan **plan);
 };
 
@@ -30,7 +33,8 @@ const struct tw_algo *tw_algo_find(const char *name, enum tw_coll coll);
 
 /**
  * The algorithm for a call when none is forced: depends on facts that all ranks share only.
- * @param bytes  of the larger of the call's buffers
+ * @param bytes  of the larger of the call's buffers; not looked at where tw_coll_rule.some, since
+ *               ranks would not agree
  */
 const struct tw_algo *tw_algo_choose(enum tw_coll coll, int nranks, uint64_t bytes);
 

@@ -31,23 +31,26 @@ static int pieces_of(const struct tw_algo_lane *lane, uint32_t offset, uint32_t 
                      struct piece pieces[2])
 {
     uint32_t nranks = (uint32_t)lane->job->nranks;
-    uint32_t first = ((uint32_t)lane->rank + offset) % nranks;
-    uint32_t whole = nranks - first;
-    if (count <= whole) {
-        pieces[0] = (struct piece){offset, first, count};
-        return 1;
-    }
-    pieces[0] = (struct piece){offset, first, whole};
-    pieces[1] = (struct piece){offset + whole, 0, count - whole};
-    return 2;
+    struct tw_algo_piece cut[2];
+    int npieces = tw_algo_cut(nranks, ((uint32_t)lane->rank + offset) % nranks, 1, count, cut);
+    for (int i = 0; i < npieces; i++)
+        pieces[i] = (struct piece){offset + cut[i].at, cut[i].first, cut[i].count};
+    return npieces;
 }
 
-/* Partial sums wait in OUT where it has room for all chunks, else in scratch by offset. */
+static bool is_gather(const struct tw_algo_job *job)
+{
+    return job->coll == TW_COLL_ALL_GATHER || job->coll == TW_COLL_ALL_GATHER_V;
+}
+
+/* Partial sums wait in OUT where it has room for all chunks, else in scratch: by offset, or by
+ * their absolute number where chunks have sizes of their own. */
 static struct tw_plan_span partial(const struct tw_algo_lane *lane, const struct piece *piece)
 {
     if (lane->job->coll == TW_COLL_ALL_REDUCE)
         return tw_algo_range(lane, TW_BUF_OUT, piece->first, piece->count);
-    return tw_algo_range(lane, TW_BUF_SCRATCH, piece->offset, piece->count);
+    bool sized = lane->job->coll == TW_COLL_REDUCE_SCATTER_V;
+    return tw_algo_range(lane, TW_BUF_SCRATCH, sized ? piece->first : piece->offset, piece->count);
 }
 
 static struct tw_plan_span input(const struct tw_algo_lane *lane, const struct piece *piece)
@@ -68,7 +71,7 @@ static void scatter_round(const struct tw_algo_lane *lane, uint32_t last, uint32
     npieces = pieces_of(lane, 0, last - skip, pieces);
     for (int i = 0; i < npieces; i++) {
         struct tw_plan_span dst = partial(lane, &pieces[i]);
-        if (skip == 1 && job->coll == TW_COLL_REDUCE_SCATTER)
+        if (skip == 1 && job->coll != TW_COLL_ALL_REDUCE)
             dst = tw_algo_chunk(lane, TW_BUF_OUT, 0);
         tw_algo_recv_reduce(lane, tw_algo_around(job, lane->rank, -(int)skip),
                             untouched ? input(lane, &pieces[i]) : partial(lane, &pieces[i]), dst,
@@ -113,12 +116,12 @@ static void circulant_gather(const struct tw_algo_lane *lane)
 static void circulant_program(struct tw_algo_job *job, int rank, uint16_t channel)
 {
     struct tw_algo_lane lane = tw_algo_lane_add(job, rank, channel);
-    if (job->coll == TW_COLL_ALL_GATHER)
+    if (is_gather(job))
         tw_algo_copy(&lane, tw_algo_chunk(&lane, TW_BUF_IN, 0),
                      tw_algo_chunk(&lane, TW_BUF_OUT, (uint32_t)rank));
     else
         circulant_scatter(&lane);
-    if (job->coll != TW_COLL_REDUCE_SCATTER)
+    if (job->coll == TW_COLL_ALL_REDUCE || is_gather(job))
         circulant_gather(&lane);
 }
 
@@ -126,15 +129,28 @@ enum twill_status tw_algo_circulant_as(const char *name, const struct tw_algo_ar
                                        struct tw_plan **plan)
 {
     uint32_t nranks = (uint32_t)args->nranks;
-    bool scatter_only = args->coll == TW_COLL_REDUCE_SCATTER;
-    struct tw_algo_form form = {.name = name,
-                                .chunks = args->coll == TW_COLL_ALL_REDUCE ? nranks : 1,
-                                .depth = 2,
-                                .slices = 2,
-                                .widest = nranks / 2,
-                                .scratch_chunks = scatter_only ? (nranks + 1) / 2 : 0};
-    if (args->coll == TW_COLL_ALL_REDUCE || args->coll == TW_COLL_ALL_GATHER || scatter_only)
+    struct tw_algo_form form = {
+        .name = name, .chunks = 1, .depth = 2, .slices = 2, .widest = nranks / 2};
+    switch (args->coll) {
+    case TW_COLL_ALL_REDUCE:
+        form.chunks = nranks;
         form.program = circulant_program;
+        break;
+    case TW_COLL_REDUCE_SCATTER:
+        form.scratch_chunks = (nranks + 1) / 2;
+        form.program = circulant_program;
+        break;
+    case TW_COLL_REDUCE_SCATTER_V:
+        form.scratch_chunks = nranks;
+        form.program = circulant_program;
+        break;
+    case TW_COLL_ALL_GATHER:
+    case TW_COLL_ALL_GATHER_V:
+        form.program = circulant_program;
+        break;
+    default:
+        break;
+    }
     return tw_algo_form_plan(&form, args, plan);
 }
 

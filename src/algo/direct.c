@@ -7,9 +7,10 @@
  *
  * direct all_reduce is one-shot: n-1 whole buffers per rank in one round; all ranks add in rank
  * order, so that they hold the same bits. direct reduce_scatter and all_gather move n-1 groups per
- * rank in one round, all_to_all n-1 groups per rank with a lane for each peer and way, so that no
- * peer waits for another. two_shot all_reduce is the direct reduce_scatter of n chunks and then the
- * direct all_gather: 2(n-1) of n chunks per rank in two rounds.
+ * rank in one round, all_to_all n-1 groups per rank with a lane for each peer, so that no peer
+ * waits for another; a lane sends what stands where it then receives, so that OUT may be IN.
+ * two_shot all_reduce is the direct reduce_scatter of n chunks and then the direct all_gather:
+ * 2(n-1) of n chunks per rank in two rounds.
  *
  * Rank r sends to r+1, r+2, ... and receives from r-1, r-2, ...: no rank is everybody's first.
  *
@@ -106,11 +107,10 @@ static void direct_all_to_all(struct tw_algo_job *job, int rank, uint16_t channe
     tw_algo_copy(&lane, tw_algo_chunk(&lane, TW_BUF_IN, (uint32_t)rank),
                  tw_algo_chunk(&lane, TW_BUF_OUT, (uint32_t)rank));
     for (int k = 1; k < job->nranks; k++) {
-        int to = tw_algo_around(job, rank, k), from = tw_algo_around(job, rank, -k);
+        int peer = tw_algo_around(job, rank, k);
         lane = tw_algo_lane_add(job, rank, channel);
-        tw_algo_send(&lane, to, tw_algo_chunk(&lane, TW_BUF_IN, (uint32_t)to));
-        lane = tw_algo_lane_add(job, rank, channel);
-        tw_algo_recv(&lane, from, tw_algo_chunk(&lane, TW_BUF_OUT, (uint32_t)from));
+        tw_algo_send(&lane, peer, tw_algo_chunk(&lane, TW_BUF_IN, (uint32_t)peer));
+        tw_algo_recv(&lane, peer, tw_algo_chunk(&lane, TW_BUF_OUT, (uint32_t)peer));
     }
 }
 
@@ -124,12 +124,15 @@ enum twill_status tw_algo_direct(const struct tw_algo_args *args, struct tw_plan
         form.program = one_shot_all_reduce;
         break;
     case TW_COLL_REDUCE_SCATTER:
+    case TW_COLL_REDUCE_SCATTER_V:
         form.program = direct_reduce_scatter;
         break;
     case TW_COLL_ALL_GATHER:
+    case TW_COLL_ALL_GATHER_V:
         form.program = direct_all_gather;
         break;
     case TW_COLL_ALL_TO_ALL:
+    case TW_COLL_ALL_TO_ALL_V:
         form.program = direct_all_to_all;
         break;
     default:

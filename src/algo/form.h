@@ -11,7 +11,12 @@
  * channel. A chunk is a group of IN or OUT where the collective has a group per rank (so that
  * chunks is 1 there: cells of a group are channels only), and otherwise a share of the one group.
  * Chunk c of channel k is cell c * channels + k. A program is written for one channel: a lane (or
- * several) of its own, fifo id k, signal ids from k * nsigs.
+ * several) of its own, fifo ids from k * fifos, signal ids from k * nsigs.
+ *
+ * Scratch chunks have the sizes of the collective's groups. Where these differ (the v-variants)
+ * chunk c of scratch is as large as group c and there are no more of them than groups; else any
+ * chunk fits any other of its number modulo `chunks`. With own_scratch they all fit the rank's own
+ * chunk: that of its number among nranks chunks, or its group.
  */
 struct tw_algo_job;
 
@@ -23,20 +28,27 @@ struct tw_algo_form {
     const char *name;
     uint32_t chunks; /* that a group is cut into */
     uint32_t depth, slices;
-    uint32_t widest;         /* chunks in the widest message; 0: no FIFO is used */
-    uint32_t scratch_chunks; /* scratch has room for so many */
+    uint32_t widest;                      /* chunks in the widest message; 0: no FIFO is used */
+    uint32_t fifos;                       /* of a channel, each way between two ranks; 0: one */
+    uint32_t scratch_chunks, wide_chunks; /* SCRATCH and WIDE have room for so many */
     uint32_t nsigs, sig_max;
     uint32_t caps;
+    uint32_t param;     /* of the algorithm: radix, aggregation, ... */
+    bool own_scratch;   /* SCRATCH and WIDE chunks are all as large as the rank's own chunk */
+    bool one_channel;   /* spans need the cells of a chunk to be one */
+    bool deterministic; /* adds in the defined order, unrounded: see tw_plan.deterministic */
     tw_algo_program_fn program;
 };
 
 struct tw_algo_job {
     struct tw_build build;
     enum tw_coll coll;
+    const struct tw_coll_rule *rule; /* of coll */
     int nranks, root;
     uint32_t channels;
-    uint32_t nsigs; /* of one channel */
-    uint8_t in_part, out_part;
+    uint32_t fifos, nsigs; /* of one channel */
+    uint32_t param;
+    uint8_t in_part, out_part, scratch_part;
 };
 
 /**
@@ -52,6 +64,7 @@ struct tw_algo_lane {
     struct tw_algo_job *job;
     int rank;
     uint16_t lane, channel;
+    uint16_t fifo; /* of the channel's, for the messages of the steps to come */
 };
 
 struct tw_algo_lane tw_algo_lane_add(struct tw_algo_job *job, int rank, uint16_t channel);
@@ -69,6 +82,9 @@ struct tw_plan_span tw_algo_chunk(const struct tw_algo_lane *lane, enum tw_plan_
 /* One step each; return its index in the lane. flags: tw_plan_flag. */
 uint32_t tw_algo_copy(const struct tw_algo_lane *lane, struct tw_plan_span src,
                       struct tw_plan_span dst);
+/** The copy that ends a reduction: finishes WIDE partials and rounds them. */
+uint32_t tw_algo_finish(const struct tw_algo_lane *lane, struct tw_plan_span src,
+                        struct tw_plan_span dst);
 uint32_t tw_algo_reduce(const struct tw_algo_lane *lane, struct tw_plan_span src,
                         struct tw_plan_span dst, uint8_t flags);
 uint32_t tw_algo_send(const struct tw_algo_lane *lane, int to, struct tw_plan_span src);
@@ -99,6 +115,17 @@ static inline int tw_algo_around(const struct tw_algo_job *job, int rank, int by
     return (rank + by + job->nranks) % job->nranks;
 }
 
+/* Chunks on the circle of n that do not wrap around the last. */
+struct tw_algo_piece {
+    uint32_t at;    /* of the first one, in the sequence that was cut */
+    uint32_t first; /* its number */
+    uint32_t count;
+};
+/** Cut chunks first, first + stride, ... (count of them, at least 1, in less than a turn of the n)
+ * where they wrap; returns how many pieces, 1 or 2. */
+int tw_algo_cut(uint32_t n, uint32_t first, uint32_t stride, uint32_t count,
+                struct tw_algo_piece pieces[2]);
+
 /** Least k with 2^k >= n, and the greatest power of two that is not above n; n at least 1. */
 static inline uint32_t tw_algo_log2_ceil(uint32_t n)
 {
@@ -122,10 +149,21 @@ enum twill_status tw_algo_circulant_as(const char *name, const struct tw_algo_ar
                                        struct tw_plan **plan);
 enum twill_status tw_algo_direct(const struct tw_algo_args *args, struct tw_plan **plan);
 enum twill_status tw_algo_two_shot(const struct tw_algo_args *args, struct tw_plan **plan);
+enum twill_status tw_algo_ordered(const struct tw_algo_args *args, struct tw_plan **plan);
+enum twill_status tw_algo_ordered_as(const char *name, const struct tw_algo_args *args,
+                                     struct tw_plan **plan);
+enum twill_status tw_algo_ordered_direct(const struct tw_algo_args *args, struct tw_plan **plan);
+enum twill_status tw_algo_ordered_tree(const struct tw_algo_args *args, struct tw_plan **plan);
+enum twill_status tw_algo_ordered_halving(const struct tw_algo_args *args, struct tw_plan **plan);
 enum twill_status tw_algo_direct_put(const struct tw_algo_args *args, struct tw_plan **plan);
 enum twill_status tw_algo_two_shot_put(const struct tw_algo_args *args, struct tw_plan **plan);
 enum twill_status tw_algo_binomial(const struct tw_algo_args *args, struct tw_plan **plan);
+enum twill_status tw_algo_knomial(const struct tw_algo_args *args, struct tw_plan **plan);
+enum twill_status tw_algo_double_tree(const struct tw_algo_args *args, struct tw_plan **plan);
+enum twill_status tw_algo_bruck(const struct tw_algo_args *args, struct tw_plan **plan);
+enum twill_status tw_algo_pat(const struct tw_algo_args *args, struct tw_plan **plan);
 enum twill_status tw_algo_pairwise(const struct tw_algo_args *args, struct tw_plan **plan);
+enum twill_status tw_algo_linear(const struct tw_algo_args *args, struct tw_plan **plan);
 enum twill_status tw_algo_dissemination(const struct tw_algo_args *args, struct tw_plan **plan);
 
 #endif

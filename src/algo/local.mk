@@ -8,7 +8,13 @@ libtwill_core_la_SOURCES += \
 	src/algo/halving_doubling.c \
 	src/algo/circulant.c \
 	src/algo/direct.c \
+	src/algo/ordered.c \
+	src/algo/ordered_halving.c \
 	src/algo/put.c \
-	src/algo/binomial.c \
+	src/algo/knomial.c \
+	src/algo/double_tree.c \
+	src/algo/bruck.c \
+	src/algo/pat.c \
+	src/algo/linear.c \
 	src/algo/pairwise.c \
 	src/algo/dissemination.c

@@ -2,12 +2,13 @@
 /* Knows: the ring. Never knows: bytes, transports, other schedules.
  *
  * Source: Patarasu and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
- * workstations", J. Parallel Distrib. Comput. 69 (2009), for the logical ring; the broadcast is the
- * pipelined chain along it.
+ * workstations", J. Parallel Distrib. Comput. 69 (2009), for the logical ring; broadcast and reduce
+ * are the pipelined chain along it; the v-variants go round it in equal slices, as in Traeff et
+ * al., "A simple, pipelined algorithm for large, irregular all-gather problems", EuroPVM/MPI 2008.
  *
  * Each rank sends to the next and receives from the one before. In shares of the data (chunks),
  * all_reduce moves 2(n-1) of n chunks per rank in 2(n-1) rounds, reduce_scatter and all_gather n-1
- * groups in n-1 rounds, broadcast the whole once through a chain of n ranks.
+ * groups in n-1 rounds, broadcast and reduce the whole once through a chain of n ranks.
  *
  * Deadlock: every rank first fills its own FIFO with the slices of one chunk, and from then on
  * takes a slot for each that it frees. One slot more than slices keeps the circle moving.
@@ -91,6 +92,20 @@ static void ring_broadcast(struct tw_algo_job *job, int rank, uint16_t channel)
     }
 }
 
+/* The chain ends at the root and starts behind it. */
+static void ring_reduce(struct tw_algo_job *job, int rank, uint16_t channel)
+{
+    struct tw_algo_lane lane = tw_algo_lane_add(job, rank, channel);
+    int next = tw_algo_around(job, rank, 1), prev = tw_algo_around(job, rank, -1);
+    struct tw_plan_span in = tw_algo_chunk(&lane, TW_BUF_IN, 0);
+    if (rank == job->root)
+        tw_algo_recv_reduce(&lane, prev, in, tw_algo_chunk(&lane, TW_BUF_OUT, 0), TW_STEP_FINAL);
+    else if (prev == job->root)
+        tw_algo_send(&lane, next, in);
+    else
+        tw_algo_recv_reduce_send(&lane, (int[2]){prev, next}, in, tw_span_none(), 0);
+}
+
 enum twill_status tw_algo_ring(const struct tw_algo_args *args, struct tw_plan **plan)
 {
     struct tw_algo_form form = {.name = "ring", .chunks = 1, .depth = 3, .slices = 2, .widest = 1};
@@ -100,14 +115,20 @@ enum twill_status tw_algo_ring(const struct tw_algo_args *args, struct tw_plan *
         form.program = ring_all_reduce;
         break;
     case TW_COLL_REDUCE_SCATTER:
+    case TW_COLL_REDUCE_SCATTER_V:
         form.program = ring_reduce_scatter;
         break;
     case TW_COLL_ALL_GATHER:
+    case TW_COLL_ALL_GATHER_V:
         form.program = ring_all_gather;
         break;
     case TW_COLL_BROADCAST:
         form.program = ring_broadcast;
         form.depth = 2; /* a chain has no circle */
+        break;
+    case TW_COLL_REDUCE:
+        form.program = ring_reduce;
+        form.depth = 2;
         break;
     default:
         break;

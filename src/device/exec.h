@@ -15,10 +15,10 @@
  */
 struct tw_exec; /* room to run one call of plans up to a size; reused from call to call */
 
-/* One group's elements: for PER_RANK and PAIR kinds; NULL displs: packed. Borrowed until the call
- * ends. */
+/* Elements of the groups of IN or OUT, for v-collectives; NULL displs: packed. Borrowed until the
+ * call ends. */
 struct tw_exec_counts {
-    const size_t *counts, *displs; /* [groups] */
+    const size_t *counts, *displs; /* [nranks] */
 };
 
 struct tw_exec_call {
@@ -26,10 +26,14 @@ struct tw_exec_call {
     int rank;
     const void *in; /* NULL where the collective has none here */
     void *out;
-    size_t count;                             /* of every EQUAL group */
-    const struct tw_exec_counts *part_counts; /* [plan->nparts] or NULL */
+    size_t count; /* of every EQUAL group, and of the one OWN group */
+    /* What the collective's rule says of IN and OUT: PER_RANK all ranks' counts, which all ranks
+     * know, or for gather_v and scatter_v the root only (others leave them NULL); PAIR_SEND the
+     * rank's row, PAIR_RECV its column. NULL where groups are EQUAL or OWN. */
+    struct tw_exec_counts in_counts, out_counts;
     twill_type_t type;
     twill_redop_t op;
+    const void *scalar;  /* of premul_sum: one element of type, read by start; else ignored */
     uint64_t header;     /* goes with every message; one that arrives with another is a mismatch */
     uint32_t call_index; /* of calls on this chan that use peers' scratch: picks the parity */
 };

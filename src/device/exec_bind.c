@@ -2,6 +2,7 @@
 /* Knows: how a plan's cells, peers and buffers become this call's. Never knows: the order of steps.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/status.h"
@@ -9,10 +10,19 @@
 
 /* ---- kernels -------------------------------------------------------------------------------- */
 
-static bool reduces(const struct tw_plan *plan)
+/* The scalar is what its memory holds now that the call runs. */
+static enum twill_status bind_scalar(struct tw_exec *exec)
 {
-    return plan->coll == TW_COLL_ALL_REDUCE || plan->coll == TW_COLL_REDUCE ||
-           plan->coll == TW_COLL_REDUCE_SCATTER;
+    const struct tw_exec_call *call = &exec->call;
+
+    if (call->scalar == NULL) {
+        return tw_fail(TWILL_ERR_INVALID, "%s of %s has no scalar", tw_redop_name(call->op),
+                       tw_type_name(call->type));
+    }
+    memcpy(&exec->math.scalar, call->scalar, exec->math.bytes);
+    exec->math.scale = tw_scale_find(call->type, false, exec->isa);
+    exec->math.scale_widen = tw_scale_find(call->type, true, exec->isa);
+    return TWILL_OK;
 }
 
 /* Served or not is decided by collective, type and op alone: all ranks decide alike. */
@@ -24,50 +34,51 @@ static enum twill_status bind_math(struct tw_exec *exec)
 
     *math = (struct tw_exec_math){.bytes = (uint32_t)tw_type_bytes(call->type),
                                   .wide_bytes = (uint32_t)tw_type_bytes(wide),
-                                  .widen = tw_widen_find(call->type),
-                                  .round = tw_round_find(call->type),
+                                  .widen = tw_widen_find(call->type, exec->isa),
+                                  .round = tw_round_find(call->type, exec->isa),
                                   .nranks = call->plan->nranks};
     if (math->bytes == 0) {
         return tw_fail(TWILL_ERR_UNSUPPORTED, "type %d is not known", (int)call->type);
     }
-    if (call->plan->wide_cells > 0 && wide != call->type && math->widen == NULL) {
-        return tw_fail(TWILL_ERR_UNSUPPORTED, "unrounded partials of %s are not served",
-                       tw_type_name(call->type));
-    }
-    if (!reduces(call->plan)) {
+    if (!tw_coll_rule((enum tw_coll)call->plan->coll)->reduces) {
         return TWILL_OK;
     }
-    math->reduce = tw_reduce_find(call->type, call->op, exec->isa);
-    math->wide_reduce = tw_reduce_find(wide, call->op, exec->isa);
-    if (call->op == TWILL_AVG) {
-        math->divide = tw_divide_find(call->type, exec->isa);
-        math->wide_divide = tw_divide_find(wide, exec->isa);
+    for (int form = 0; form < TW_FORM_COUNT; form++) {
+        math->reduce[form] =
+            tw_reduce_form_find(call->type, call->op, (enum tw_reduce_form)form, exec->isa);
     }
-    if (math->reduce == NULL || (call->op == TWILL_AVG && math->divide == NULL)) {
+    if (math->reduce[TW_FORM_PLAIN] == NULL) {
         const char *op = tw_redop_name(call->op);
 
         return tw_fail(TWILL_ERR_UNSUPPORTED, "%s of %s is not served",
                        op != NULL ? op : "an unknown operation", tw_type_name(call->type));
     }
-    return TWILL_OK;
+    if (call->op == TWILL_AVG) {
+        math->divide = tw_divide_find(call->type, exec->isa);
+        math->wide_divide = tw_divide_find(wide, exec->isa);
+    }
+    return call->op == TW_REDOP_PREMUL_SUM ? bind_scalar(exec) : TWILL_OK;
 }
 
 /* ---- partitions ----------------------------------------------------------------------------- */
 
 /* Where groups begin when they are packed. */
-static enum twill_status pack_displs(struct tw_exec *exec, const struct tw_plan_part *from,
-                                     struct tw_exec_part *part, size_t *used)
+static void pack_displs(struct tw_exec *exec, struct tw_exec_part *part, size_t *used)
 {
     size_t *displs = exec->displs + *used;
     size_t at = 0;
 
-    for (uint32_t g = 0; g < from->groups; g++) {
+    for (uint32_t g = 0; g < part->groups; g++) {
         displs[g] = at;
         at += part->counts[g];
     }
     part->displs = displs;
-    *used += from->groups;
-    return TWILL_OK;
+    *used += part->groups;
+}
+
+static bool has_counts(uint8_t kind)
+{
+    return kind == TW_PART_PER_RANK || kind == TW_PART_PAIR_SEND || kind == TW_PART_PAIR_RECV;
 }
 
 static enum twill_status displs_fit(struct tw_exec *exec)
@@ -76,7 +87,7 @@ static enum twill_status displs_fit(struct tw_exec *exec)
     size_t need = 0;
 
     for (uint32_t p = 0; p < plan->nparts; p++) {
-        need += plan->parts[p].kind == TW_PART_EQUAL ? 0 : plan->parts[p].groups;
+        need += has_counts(plan->parts[p].kind) ? plan->parts[p].groups : 0;
     }
     if (need > exec->displs_cap) {
         size_t *grown = realloc(exec->displs, need * sizeof(*grown));
@@ -91,41 +102,80 @@ static enum twill_status displs_fit(struct tw_exec *exec)
     return TWILL_OK;
 }
 
+/* The call's counts for a partition: those of the buffer that the collective cuts so. */
+static const struct tw_exec_counts *counts_of(const struct tw_exec_call *call, uint8_t kind)
+{
+    const struct tw_coll_rule *rule = tw_coll_rule((enum tw_coll)call->plan->coll);
+
+    return rule->in.kind == kind ? &call->in_counts : &call->out_counts;
+}
+
+/* A partition of counts of their own; *most: of any group. */
+static enum twill_status bind_counts(struct tw_exec *exec, uint32_t p, size_t *used, size_t *most)
+{
+    const struct tw_exec_call *call = &exec->call;
+    const struct tw_plan *plan = call->plan;
+    const struct tw_coll_rule *rule = tw_coll_rule((enum tw_coll)plan->coll);
+    const struct tw_exec_counts *from = counts_of(call, plan->parts[p].kind);
+    struct tw_exec_part *part = &exec->parts[p];
+
+    if (from->counts == NULL) {
+        part->unknown = true;
+        return rule->some && rule->rooted && call->rank != plan->root
+                   ? TWILL_OK
+                   : tw_fail(TWILL_ERR_INVALID, "plan %s: partition %u has no counts", plan->name,
+                             p);
+    }
+    if (part->groups > (uint32_t)plan->nranks) {
+        return tw_fail(TWILL_ERR_INVALID, "plan %s: partition %u has %u groups for %d ranks",
+                       plan->name, p, part->groups, plan->nranks);
+    }
+    part->counts = from->counts;
+    part->displs = from->displs;
+    if (part->displs == NULL) {
+        pack_displs(exec, part, used);
+    }
+    for (uint32_t g = 0; g < part->groups; g++) {
+        *most = part->counts[g] > *most ? part->counts[g] : *most;
+    }
+    if (plan->parts[p].kind == TW_PART_PER_RANK && part->groups > (uint32_t)call->rank &&
+        part->counts[call->rank] != call->count) {
+        return tw_fail(TWILL_ERR_INVALID,
+                       "plan %s: rank %d has %zu elements, where the counts say %zu", plan->name,
+                       call->rank, call->count, part->counts[call->rank]);
+    }
+    return TWILL_OK;
+}
+
 static enum twill_status bind_part(struct tw_exec *exec, uint32_t p, size_t *used, size_t *most)
 {
     const struct tw_exec_call *call = &exec->call;
     const struct tw_plan_part *from = &call->plan->parts[p];
     struct tw_exec_part *part = &exec->parts[p];
-    size_t count = call->count;
+    enum twill_status status = TWILL_OK;
+    uint32_t cells = from->per;
+    size_t count = 0;
 
     *part = (struct tw_exec_part){.groups = from->groups, .per = from->per};
     if (from->kind == TW_PART_RUNTIME) {
         return tw_fail(TWILL_ERR_UNSUPPORTED,
                        "plan %s: partitions filled at run time are not served", call->plan->name);
     }
-    if (from->kind != TW_PART_EQUAL) {
-        if (call->part_counts == NULL || call->part_counts[p].counts == NULL) {
-            return tw_fail(TWILL_ERR_INVALID, "plan %s: partition %u has no counts",
-                           call->plan->name, p);
-        }
-        part->pair = from->kind != TW_PART_PER_RANK;
-        part->counts = call->part_counts[p].counts;
-        part->displs = call->part_counts[p].displs;
-        count = 0;
-        for (uint32_t g = 0; g < from->groups; g++) {
-            count = part->counts[g] > count ? part->counts[g] : count;
-        }
-        if (part->displs == NULL) {
-            pack_displs(exec, from, part, used);
-        }
+    if (has_counts(from->kind)) {
+        status = bind_counts(exec, p, used, &count);
     } else {
+        if (from->kind == TW_PART_SHARD) {
+            cells *= (uint32_t)call->plan->nranks;
+            part->shift = (uint32_t)call->rank * from->per;
+        }
+        count = call->count;
         part->count = count;
-        part->each = from->per == 1 ? count : count / from->per;
-        part->rest = from->per == 1 ? 0 : count % from->per;
+        part->each = cells == 1 ? count : count / cells;
+        part->rest = cells == 1 ? 0 : count % cells;
     }
-    count = count / from->per + (count % from->per != 0);
+    count = count / cells + (count % cells != 0);
     *most = count > *most ? count : *most;
-    return TWILL_OK;
+    return status;
 }
 
 /* ---- the program's peers and buffers -------------------------------------------------------- */
@@ -161,13 +211,18 @@ static enum twill_status check_span(struct tw_exec *exec, const struct tw_plan_s
         return tw_fail(TWILL_ERR_INVALID, "plan %s: a span names buffer %u, partition %u",
                        plan->name, span->buf, span->part);
     }
+    if (exec->parts[span->part].unknown) {
+        return tw_fail(TWILL_ERR_INVALID,
+                       "plan %s: rank %d does not know the counts of partition %u", plan->name,
+                       exec->call.rank, span->part);
+    }
     if (exec->parts[span->part].counts != NULL &&
         tw_span_cell(span, cells - 1) / exec->parts[span->part].per >=
             exec->parts[span->part].groups) {
         return tw_fail(TWILL_ERR_INVALID, "plan %s: cell %u is outside partition %u", plan->name,
                        tw_span_cell(span, cells - 1), span->part);
     }
-    if (most > 0 && exec->base[span->buf] == NULL) {
+    if (most > 0 && exec->base[span->buf] == NULL && tw_exec_span_most(exec, span) > 0) {
         return tw_fail(TWILL_ERR_INVALID, "plan %s: rank %d gives no %s buffer", plan->name,
                        exec->call.rank,
                        span->buf == TW_BUF_IN    ? "input"

@@ -10,9 +10,10 @@
 /* A partition bound to the call's counts. */
 struct tw_exec_part {
     uint32_t groups, per;
-    size_t count, each, rest;      /* EQUAL: of a group; count / per; count % per */
-    const size_t *counts, *displs; /* [groups]; NULL: EQUAL */
-    bool pair;                     /* counts are known to this rank and one peer only */
+    size_t count, each, rest;      /* others: of a group; count / cells; count % cells */
+    uint32_t shift;                /* SHARD: the first of those cells */
+    const size_t *counts, *displs; /* [groups], of PER_RANK and pairs; NULL: others */
+    bool unknown;                  /* this rank has no counts and no business with it */
 };
 
 struct tw_exec_lane {
@@ -26,11 +27,13 @@ struct tw_exec_lane {
 
 /* Kernels of the call's type and op; wide_* on partials. */
 struct tw_exec_math {
-    tw_reduce_fn reduce, wide_reduce; /* NULL: not a reduction */
-    tw_divide_fn divide, wide_divide; /* NULL: not avg */
-    tw_convert_fn widen, round;       /* NULL: not served */
-    uint32_t bytes, wide_bytes;       /* of an element */
+    tw_reduce_fn reduce[TW_FORM_COUNT]; /* NULL: not a reduction */
+    tw_divide_fn divide, wide_divide;   /* from partials; NULL: not avg */
+    tw_scale_fn scale, scale_widen;     /* NULL: not premul_sum */
+    tw_convert_fn widen, round;         /* NULL: the type is its own wide type */
+    uint32_t bytes, wide_bytes;         /* of an element */
     int nranks;
+    uint64_t scalar; /* of premul_sum: an element of the type in its first bytes */
 };
 
 /* Most elements of a slice where steps have one slice, and where they have the plan's; 0: there is
@@ -68,7 +71,7 @@ struct tw_exec {
     size_t room_bytes, wide_room_bytes; /* of a SCRATCH and a WIDE cell */
     size_t wide_at;                     /* bytes from SCRATCH to WIDE, on every rank */
     uint64_t signal_now;                /* base of this call */
-    bool pairs;                         /* some partition is known to pairs only */
+    bool pairs;                         /* some counts are known to pairs of ranks only */
 
     struct tw_exec_lane *lanes; /* owned */
     uint32_t nlanes, lanes_cap, lanes_live;
@@ -92,7 +95,7 @@ enum twill_status tw_exec_cut(const struct tw_plan *plan, const struct tw_exec_l
                               size_t cell_elems, struct tw_exec_shape *shape);
 /** Bytes of a scratch cell: whole lines, so that ranks that write neighbours share none. */
 size_t tw_exec_room_bytes(const struct tw_exec_shape *shape, size_t elem_bytes);
-/** True when some partition's counts are known to pairs of ranks only. */
+/** True when some groups' counts are known to pairs of ranks only. */
 bool tw_exec_has_pairs(const struct tw_plan *plan);
 
 /* ---- exec_bind.c ---------------------------------------------------------------------------- */
@@ -108,6 +111,7 @@ enum twill_status tw_exec_lay(struct tw_exec *exec);
 struct tw_exec_place {
     char *at;
     bool wide;
+    bool raw; /* an operand that is a rank's input, which premul_sum multiplies */
 };
 
 /* to[0] = to[1] = left (+) right, or left alone; finished when final. to may equal left or right.
@@ -178,7 +182,7 @@ static inline size_t tw_exec_cell_elems(const struct tw_exec_part *part, uint32_
     size_t count;
 
     if (part->counts == NULL) {
-        return part->each + (sub < part->rest);
+        return part->each + (part->shift + sub < part->rest);
     }
     count = part->counts[cell / part->per];
     return count / part->per + (sub < count % part->per);
@@ -199,7 +203,7 @@ static inline size_t tw_exec_cell_first(const struct tw_exec_part *part, uint32_
     return part->displs[group] + sub * (count / part->per) + (sub < rest ? sub : rest);
 }
 
-/** Most elements of any cell of a span. */
+/** Most elements of any cell of a span (a partition that is unknown here has none). */
 size_t tw_exec_span_most(const struct tw_exec *exec, const struct tw_plan_span *span);
 /** Loops that a step of a plan with pairs takes part in. */
 uint64_t tw_exec_step_loops(const struct tw_exec *exec, const struct tw_plan_step *step);

@@ -105,9 +105,8 @@ static bool check(struct tw_check *ck, const struct tw_plan *plan,
         options && options->max_inplace_ranks ? options->max_inplace_ranks : INPLACE_RANKS_DEFAULT;
     uint64_t seed = options ? options->seed : 0;
     most = most < INPLACE_RANKS_MOST ? most : INPLACE_RANKS_MOST;
-    bool sums = plan->coll == TW_COLL_ALL_REDUCE || plan->coll == TW_COLL_REDUCE ||
-                plan->coll == TW_COLL_REDUCE_SCATTER;
-    sums = sums || (next && next->coll <= TW_COLL_REDUCE_SCATTER);
+    bool sums = tw_coll_rule((enum tw_coll)plan->coll)->reduces;
+    sums = sums || (next && tw_coll_rule((enum tw_coll)next->coll)->reduces);
     if (!tw_exprs_init(&ck->exprs, plan->nranks, sums))
         return tw_check_nomem(ck);
     if (!tw_check_link(ck, plan, next))

@@ -17,43 +17,18 @@ static bool has_out(const struct tw_plan *plan, int rank)
 
 bool tw_check_may_alias(const struct tw_plan *plan, int rank)
 {
-    switch ((enum tw_coll)plan->coll) {
-    case TW_COLL_ALL_REDUCE:
-    case TW_COLL_REDUCE_SCATTER:
-    case TW_COLL_ALL_GATHER:
-        return true;
-    case TW_COLL_REDUCE:
-    case TW_COLL_BROADCAST:
-        return rank == plan->root;
-    default:
-        return false;
-    }
-}
-
-static bool reduces(const struct tw_plan *plan)
-{
-    return plan->coll == TW_COLL_ALL_REDUCE || plan->coll == TW_COLL_REDUCE ||
-           plan->coll == TW_COLL_REDUCE_SCATTER;
+    bool any;
+    return tw_buf_groups(plan, rank, TW_BUF_IN, &any) && has_out(plan, rank);
 }
 
 /* Input cell whose leaves OUT's cell is made of; for those that do not reduce, of *rank alone. */
 static uint32_t source_cell(const struct tw_check_prog *prog, int rank, uint32_t cell,
                             uint32_t *source)
 {
-    uint32_t own = (uint32_t)rank * prog->per;
-    *source = (uint32_t)prog->plan->root;
-    switch ((enum tw_coll)prog->plan->coll) {
-    case TW_COLL_REDUCE_SCATTER:
-        return own + cell;
-    case TW_COLL_ALL_GATHER:
-        *source = cell / prog->per;
-        return cell % prog->per;
-    case TW_COLL_ALL_TO_ALL:
-        *source = cell / prog->per;
-        return own + cell % prog->per;
-    default:
-        return cell;
-    }
+    const struct tw_coll_rule *rule = tw_coll_rule((enum tw_coll)prog->plan->coll);
+    uint32_t sub = rule->out.many ? cell % prog->per : cell;
+    *source = rule->out.many ? cell / prog->per : (uint32_t)prog->plan->root;
+    return rule->in.many ? (uint32_t)rank * prog->per + sub : sub;
 }
 
 /* Ranks first .. first + count - 1 as a balanced tree that splits at the largest power of two below
@@ -77,7 +52,7 @@ bool tw_check_goal_init(struct tw_check *ck, struct tw_check_prog *prog)
     prog->first_leaf = tw_exprs_leaves(&ck->exprs, ck->nranks, prog->in_cells);
     if (prog->first_leaf == 0)
         return tw_check_nomem(ck);
-    if (!plan->deterministic || !reduces(plan))
+    if (!plan->deterministic || !tw_coll_rule((enum tw_coll)plan->coll)->reduces)
         return true;
     prog->goal = tw_check_alloc(&ck->arena, prog->in_cells, sizeof(*prog->goal));
     if (!prog->goal)
@@ -125,7 +100,7 @@ static const char *cell_fault(const struct tw_check *ck, const struct tw_check_p
                               uint32_t cell, uint32_t id)
 {
     uint32_t source, from = source_cell(prog, rank, cell, &source);
-    if (!reduces(prog->plan)) {
+    if (!tw_coll_rule((enum tw_coll)prog->plan->coll)->reduces) {
         uint32_t leaf = prog->first_leaf + source * prog->in_cells + from;
         return id == leaf ? NULL : "is not the input it should be";
     }

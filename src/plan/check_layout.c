@@ -4,12 +4,11 @@
 
 uint32_t tw_check_alias(const struct tw_check_prog *prog, int rank, uint8_t buf, uint32_t cell)
 {
+    const struct tw_coll_rule *rule = tw_coll_rule((enum tw_coll)prog->plan->coll);
     uint32_t own = (uint32_t)rank * prog->per;
-    if (prog->plan->coll == TW_COLL_ALL_GATHER && buf == TW_BUF_IN)
-        return own + cell;
-    if (prog->plan->coll == TW_COLL_REDUCE_SCATTER && buf == TW_BUF_OUT)
-        return own + cell;
-    return cell;
+    if (buf == TW_BUF_IN)
+        return rule->out.many && !rule->in.many ? own + cell : cell;
+    return rule->in.many && !rule->out.many ? own + cell : cell;
 }
 
 /* ---- cells that lanes of one rank share -------------------------------------------------------

@@ -220,11 +220,10 @@ static void call_layout(struct tw_check *ck, uint32_t index)
         bases[TW_BUF_WIDE] = bases[TW_BUF_SCRATCH] + plan->scratch_cells;
         if (!call->inplace[rank])
             continue;
-        size_t own = (size_t)rank * prog->per;
-        if (plan->coll == TW_COLL_REDUCE_SCATTER)
-            bases[TW_BUF_OUT] = bases[TW_BUF_IN] + own;
+        if (prog->in_cells > prog->out_cells)
+            bases[TW_BUF_OUT] = bases[TW_BUF_IN] + tw_check_alias(prog, rank, TW_BUF_OUT, 0);
         else
-            bases[TW_BUF_IN] = bases[TW_BUF_OUT] + (plan->coll == TW_COLL_ALL_GATHER ? own : 0);
+            bases[TW_BUF_IN] = bases[TW_BUF_OUT] + tw_check_alias(prog, rank, TW_BUF_IN, 0);
     }
 }
 

@@ -7,15 +7,80 @@
 
 #include "base/status.h"
 
+#define ONE(where, kind)                                                                           \
+    {                                                                                              \
+        TW_##where, false, TW_PART_##kind                                                          \
+    }
+#define MANY(where, kind)                                                                          \
+    {                                                                                              \
+        TW_##where, true, TW_PART_##kind                                                           \
+    }
+
+static const struct tw_coll_rule rules[TW_COLL_COUNT] = {
+    [TW_COLL_ALL_REDUCE] = {.name = "all_reduce",
+                            .in = ONE(EVERYWHERE, EQUAL),
+                            .out = ONE(EVERYWHERE, EQUAL),
+                            .reduces = true},
+    [TW_COLL_REDUCE] = {.name = "reduce",
+                        .in = ONE(EVERYWHERE, EQUAL),
+                        .out = ONE(AT_ROOT, EQUAL),
+                        .rooted = true,
+                        .reduces = true},
+    [TW_COLL_BROADCAST] = {.name = "broadcast",
+                           .in = ONE(AT_ROOT, EQUAL),
+                           .out = ONE(EVERYWHERE, EQUAL),
+                           .rooted = true},
+    [TW_COLL_REDUCE_SCATTER] = {.name = "reduce_scatter",
+                                .in = MANY(EVERYWHERE, EQUAL),
+                                .out = ONE(EVERYWHERE, EQUAL),
+                                .reduces = true},
+    [TW_COLL_ALL_GATHER] = {.name = "all_gather",
+                            .in = ONE(EVERYWHERE, EQUAL),
+                            .out = MANY(EVERYWHERE, EQUAL)},
+    [TW_COLL_ALL_TO_ALL] = {.name = "all_to_all",
+                            .in = MANY(EVERYWHERE, EQUAL),
+                            .out = MANY(EVERYWHERE, EQUAL)},
+    [TW_COLL_BARRIER] = {.name = "barrier"},
+    [TW_COLL_GATHER] = {.name = "gather",
+                        .in = ONE(EVERYWHERE, EQUAL),
+                        .out = MANY(AT_ROOT, EQUAL),
+                        .rooted = true},
+    [TW_COLL_SCATTER] = {.name = "scatter",
+                         .in = MANY(AT_ROOT, EQUAL),
+                         .out = ONE(EVERYWHERE, EQUAL),
+                         .rooted = true},
+    [TW_COLL_ALL_GATHER_V] = {.name = "all_gather_v",
+                              .in = ONE(EVERYWHERE, OWN),
+                              .out = MANY(EVERYWHERE, PER_RANK)},
+    [TW_COLL_REDUCE_SCATTER_V] = {.name = "reduce_scatter_v",
+                                  .in = MANY(EVERYWHERE, PER_RANK),
+                                  .out = ONE(EVERYWHERE, OWN),
+                                  .reduces = true},
+    [TW_COLL_ALL_TO_ALL_V] = {.name = "all_to_all_v",
+                              .in = MANY(EVERYWHERE, PAIR_SEND),
+                              .out = MANY(EVERYWHERE, PAIR_RECV),
+                              .some = true},
+    [TW_COLL_GATHER_V] = {.name = "gather_v",
+                          .in = ONE(EVERYWHERE, OWN),
+                          .out = MANY(AT_ROOT, PER_RANK),
+                          .rooted = true,
+                          .some = true},
+    [TW_COLL_SCATTER_V] = {.name = "scatter_v",
+                           .in = MANY(AT_ROOT, PER_RANK),
+                           .out = ONE(EVERYWHERE, OWN),
+                           .rooted = true,
+                           .some = true},
+    [TW_COLL_P2P] = {.name = "p2p"},
+};
+
+const struct tw_coll_rule *tw_coll_rule(enum tw_coll coll)
+{
+    return (unsigned)coll < TW_COLL_COUNT ? &rules[coll] : NULL;
+}
+
 const char *tw_coll_name(enum tw_coll coll)
 {
-    static const char *const names[TW_COLL_COUNT] = {
-        [TW_COLL_ALL_REDUCE] = "all_reduce", [TW_COLL_REDUCE] = "reduce",
-        [TW_COLL_BROADCAST] = "broadcast",   [TW_COLL_REDUCE_SCATTER] = "reduce_scatter",
-        [TW_COLL_ALL_GATHER] = "all_gather", [TW_COLL_ALL_TO_ALL] = "all_to_all",
-        [TW_COLL_BARRIER] = "barrier",       [TW_COLL_P2P] = "p2p",
-    };
-    return (unsigned)coll < TW_COLL_COUNT ? names[coll] : NULL;
+    return (unsigned)coll < TW_COLL_COUNT ? rules[coll].name : NULL;
 }
 
 static bool name_is_legal(const char *name)

@@ -18,6 +18,9 @@
  * sub-cells whose sizes differ by at most one (the first count % per have one more). Kinds say what
  * the counts are: EQUAL the call's count for every group; PER_RANK counts[group] of the call;
  * PAIR_SEND / PAIR_RECV the rank's own row / column of an all_to_all_v; RUNTIME filled by a step.
+ * SHARD, for SCRATCH and WIDE only and of one group, is what an EQUAL group that is cut into nranks
+ * * per cells has for the rank: its cells rank * per and on. Cells of SCRATCH and WIDE that EQUAL,
+ * OWN or SHARD cuts go on past the groups, sub-cells of one more group each.
  * Two cells "fit" when they have equal sub-index and `per`, and their groups are bound to equal
  * counts.
  *
@@ -50,11 +53,13 @@
  * lane to the same peer, and by nothing else that the lane does.
  *
  * Width. WIDE cells hold fp32 partials, all others the call's type; a message has one width. A
- * local or addressed source that is narrow widens into a WIDE dst (copy, reduce, put, get,
- * get_reduce). Wide to narrow happens only with ROUND, for which src is WIDE and dst is not: copy,
- * put, get, recv_reduce; a send or recv_reduce_send with ROUND sends a narrow message. Otherwise a
- * message is as wide as its sender's src; recv wants the width of its dst, recv_reduce(_send) that
- * of its src, recv_send that of its dst if it has one. FINAL goes before the rounding.
+ * local or addressed source that is narrow widens into a WIDE dst (copy, reduce, recv_reduce, put,
+ * get, get_reduce). Wide to narrow happens only with ROUND, for which src is WIDE and dst is not:
+ * copy, put, get, recv_reduce; a send or recv_reduce_send with ROUND sends a narrow message.
+ * Otherwise a message is as wide as its sender's src. A wide message must meet WIDE cells: recv's
+ * dst, recv_reduce's src or dst, recv_reduce_send's src; a narrow one that meets them widens, as
+ * does a narrow src of a recv_reduce into WIDE. recv_send wants the width of its dst if it has one.
+ * FINAL goes before the rounding.
  */
 
 enum tw_coll {
@@ -65,6 +70,13 @@ enum tw_coll {
     TW_COLL_ALL_GATHER,
     TW_COLL_ALL_TO_ALL,
     TW_COLL_BARRIER,
+    TW_COLL_GATHER,
+    TW_COLL_SCATTER,
+    TW_COLL_ALL_GATHER_V,
+    TW_COLL_REDUCE_SCATTER_V,
+    TW_COLL_ALL_TO_ALL_V,
+    TW_COLL_GATHER_V,
+    TW_COLL_SCATTER_V,
     TW_COLL_P2P, /* a group of sends and receives; one rank's view only */
     TW_COLL_COUNT
 };
@@ -76,6 +88,8 @@ enum tw_part_kind {
     TW_PART_PER_RANK,
     TW_PART_PAIR_SEND,
     TW_PART_PAIR_RECV,
+    TW_PART_OWN,
+    TW_PART_SHARD,
     TW_PART_RUNTIME
 };
 
@@ -167,7 +181,7 @@ enum tw_plan_cap {                         /* what the ranks' links must offer *
 struct tw_plan {
     char name[TW_PLAN_NAME_BYTES]; /* the algorithm's, for messages */
     uint8_t coll;
-    bool deterministic; /* claims the reduction tree of DESIGN 2.3 */
+    bool deterministic; /* claims the defined order: docs/algorithms.md */
     int32_t nranks;
     int32_t root;    /* 0 where the collective has none */
     uint32_t depth;  /* least FIFO depth for which it is free of deadlock; 0: it uses no FIFO */
@@ -188,18 +202,38 @@ struct tw_plan {
 };
 
 /*
- * Buffers of each collective: parts that IN and OUT have (cells by which the contract is stated).
- *   all_reduce, reduce, broadcast   IN, OUT: 1 group
- *   reduce_scatter                  IN: nranks groups, OUT: 1 group
- *   all_gather                      IN: 1 group, OUT: nranks groups
- *   all_to_all                      IN, OUT: nranks groups
- *   barrier                         none (spans are empty)
- * `per` is the plan's choice, the same for IN and OUT. The count that the call binds to a group is
- * the C call's `count` (recvcount for reduce_scatter, sendcount for all_gather). In place:
- * all_reduce, reduce, broadcast: IN == OUT (reduce and broadcast: at the root; elsewhere reduce has
- * no OUT and broadcast no IN); all_gather: IN is OUT's group `rank`; reduce_scatter: OUT is IN's
- * group `rank`.
+ * IN and OUT of each collective: on which ranks they are, how many groups they have there, one or
+ * one for each rank, and the kind of partition that cuts them.
+ *   all_reduce           IN, OUT: 1 group                               EQUAL
+ *   reduce, broadcast    the same, but OUT, or IN, at the root only     EQUAL
+ *   reduce_scatter(_v)   IN: nranks groups, OUT: 1 group                EQUAL (PER_RANK, OWN)
+ *   all_gather(_v)       IN: 1 group, OUT: nranks groups                EQUAL (OWN, PER_RANK)
+ *   gather(_v)           the same, OUT at the root only                 EQUAL (OWN, PER_RANK)
+ *   scatter(_v)          IN at the root only: nranks groups, OUT: 1     EQUAL (PER_RANK, OWN)
+ *   all_to_all(_v)       IN, OUT: nranks groups                         EQUAL (PAIR_SEND,
+ * PAIR_RECV) barrier, p2p         none (spans are empty); whatever the plan says `per` is the
+ * plan's choice, the same for IN and OUT. The count that the call binds to an EQUAL group is the C
+ * call's `count` (recvcount for reduce_scatter and scatter, sendcount for all_gather and gather).
+ *
+ * In place, on a rank that has both: IN == OUT where they have equally many groups; else the one of
+ * one group is group `rank` of the other. all_to_all_v in place wants a rank's row and column to be
+ * equal. A plan is right for every mix of ranks in place: nobody knows who else is.
  */
+enum tw_coll_where { TW_NOWHERE, TW_AT_ROOT, TW_EVERYWHERE };
+struct tw_coll_buf {
+    uint8_t where;
+    bool many;    /* a group for each rank; else one */
+    uint8_t kind; /* tw_part_kind */
+};
+struct tw_coll_rule {
+    const char *name;
+    struct tw_coll_buf in, out;
+    bool rooted;  /* has a root; others' is 0 */
+    bool reduces; /* OUT is a reduction of all ranks' IN */
+    bool some;    /* only some ranks know a group's count: other counts differ from rank to rank */
+};
+/** NULL past the end. */
+const struct tw_coll_rule *tw_coll_rule(enum tw_coll coll);
 
 /* ---- life (plan.c) ------------------------------------------------------------------------- */
 

@@ -32,8 +32,13 @@ const size_t tw_text_nflags = sizeof(tw_text_flags) / sizeof(tw_text_flags[0]);
 const char *tw_text_part_kind(unsigned kind)
 {
     static const char *const names[] = {
-        [TW_PART_EQUAL] = "equal",         [TW_PART_PER_RANK] = "per_rank",
-        [TW_PART_PAIR_SEND] = "pair_send", [TW_PART_PAIR_RECV] = "pair_recv",
+        [TW_PART_EQUAL] = "equal",
+        [TW_PART_PER_RANK] = "per_rank",
+        [TW_PART_PAIR_SEND] = "pair_send",
+        [TW_PART_PAIR_RECV] = "pair_recv",
+        [TW_PART_OWN] = "own",
+        [TW_PART_SHARD] = "shard",
+
         [TW_PART_RUNTIME] = "runtime",
     };
     return kind < sizeof(names) / sizeof(names[0]) ? names[kind] : NULL;

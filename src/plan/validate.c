@@ -13,8 +13,7 @@ static enum twill_status header_validate(const struct tw_plan *plan)
                             (enum tw_coll)plan->coll, plan->nranks, plan->root, plan->only_rank);
     if (tw_failed(status))
         return status;
-    bool rooted = plan->coll == TW_COLL_REDUCE || plan->coll == TW_COLL_BROADCAST;
-    if (!rooted && plan->root != 0)
+    if (!tw_coll_rule((enum tw_coll)plan->coll)->rooted && plan->root != 0)
         return tw_fail(TWILL_ERR_INVALID, "plan %s: root %d, but %s has none", plan->name,
                        plan->root, tw_coll_name((enum tw_coll)plan->coll));
     if (plan->slices < 1 || plan->slices > TW_PLAN_SLICES_MAX)
@@ -62,6 +61,16 @@ static enum twill_status parts_validate(const struct tw_plan *plan)
             return tw_fail(TWILL_ERR_INVALID,
                            "plan %s: partition %u of pairs has %u groups for %d ranks", plan->name,
                            i, part->groups, plan->nranks);
+        bool own = part->kind == TW_PART_OWN || part->kind == TW_PART_SHARD;
+        if (own && part->groups != 1)
+            return tw_fail(TWILL_ERR_INVALID,
+                           "plan %s: partition %u of the rank's own has %u groups, not one",
+                           plan->name, i, part->groups);
+        if (own && (uint64_t)plan->nranks * part->per > TW_PLAN_CELLS_MAX)
+            return tw_fail(
+                TWILL_ERR_INVALID,
+                "plan %s: partition %u of %u cells for each of %d ranks, at most %u in all",
+                plan->name, i, part->per, plan->nranks, TW_PLAN_CELLS_MAX);
     }
     return TWILL_OK;
 }

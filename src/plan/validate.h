@@ -57,10 +57,9 @@ static inline bool tw_cells_fit(struct tw_cell_fit a, struct tw_cell_fit b)
  * the collective states none, as for p2p; then *any is set). */
 uint32_t tw_buf_groups(const struct tw_plan *plan, int rank, enum tw_plan_buf buf, bool *any);
 
-/* How the steps so far cut IN and OUT: alike in the whole plan. */
+/* How the steps so far cut the groups of IN and OUT: alike in the whole plan. */
 struct tw_user_cut {
     uint32_t per; /* 0: not seen yet */
-    bool equal;   /* groups of equal counts; else pairs */
 };
 
 /** The step-by-step half of tw_plan_validate. */

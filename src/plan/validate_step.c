@@ -20,7 +20,7 @@ const struct tw_op_rule tw_op_rules[TW_OP_COUNT] = {
     [TW_OP_RECV] = {"recv", TW_TRAIT_DST_MAYBE | TW_TRAIT_RECEIVES, STEP_DEP},
     [TW_OP_RECV_REDUCE] = {"recv_reduce",
                            TW_TRAIT_SRC | TW_TRAIT_DST | TW_TRAIT_RECEIVES | TW_TRAIT_REDUCES |
-                               TW_TRAIT_NARROWS,
+                               TW_TRAIT_WIDENS | TW_TRAIT_NARROWS,
                            TW_STEP_ACC_RIGHT | TW_STEP_FINAL | TW_STEP_ROUND | STEP_DEP},
     [TW_OP_RECV_SEND] = {"recv_send",
                          TW_TRAIT_DST_MAYBE | TW_TRAIT_DST_STORE | TW_TRAIT_RECEIVES |
@@ -80,6 +80,15 @@ struct tw_cell_fit tw_cell_fit(const struct tw_plan *plan, int rank, uint8_t par
     struct tw_cell_fit fit = {cut->kind, cut->per, sub};
     if (cut->kind == TW_PART_PER_RANK)
         fit.id = cell;
+    if (cut->kind == TW_PART_OWN) {
+        fit.kind = TW_PART_PER_RANK;
+        fit.id = (uint64_t)rank * cut->per + sub;
+    }
+    if (cut->kind == TW_PART_SHARD) {
+        fit.kind = TW_PART_EQUAL;
+        fit.per = (uint32_t)ranks * cut->per;
+        fit.id = (uint64_t)rank * cut->per + sub;
+    }
     if (cut->kind == TW_PART_PAIR_SEND)
         fit.id = ((uint64_t)rank * ranks + group) * cut->per + sub;
     if (cut->kind == TW_PART_PAIR_RECV) { /* the same cells, seen from the other end */
@@ -91,36 +100,18 @@ struct tw_cell_fit tw_cell_fit(const struct tw_plan *plan, int rank, uint8_t par
 
 uint32_t tw_buf_groups(const struct tw_plan *plan, int rank, enum tw_plan_buf buf, bool *any)
 {
-    uint32_t ranks = (uint32_t)plan->nranks;
-    bool in = buf == TW_BUF_IN;
-    *any = false;
-    switch ((enum tw_coll)plan->coll) {
-    case TW_COLL_ALL_REDUCE:
-        return 1;
-    case TW_COLL_REDUCE:
-        return in || rank == plan->root ? 1 : 0;
-    case TW_COLL_BROADCAST:
-        return !in || rank == plan->root ? 1 : 0;
-    case TW_COLL_REDUCE_SCATTER:
-        return in ? ranks : 1;
-    case TW_COLL_ALL_GATHER:
-        return in ? 1 : ranks;
-    case TW_COLL_ALL_TO_ALL:
-        return ranks;
-    case TW_COLL_P2P:
-        *any = true;
+    const struct tw_coll_rule *rule = tw_coll_rule((enum tw_coll)plan->coll);
+    const struct tw_coll_buf *side = buf == TW_BUF_IN ? &rule->in : &rule->out;
+    *any = plan->coll == TW_COLL_P2P;
+    if (side->where == TW_NOWHERE || (side->where == TW_AT_ROOT && rank != plan->root))
         return 0;
-    default:
-        return 0;
-    }
+    return side->many ? (uint32_t)plan->nranks : 1;
 }
 
 static bool part_kind_fits(const struct tw_plan *plan, enum tw_plan_buf buf, uint8_t kind)
 {
-    if (kind == TW_PART_EQUAL || plan->coll == TW_COLL_P2P)
-        return true;
-    return plan->coll == TW_COLL_ALL_TO_ALL &&
-           kind == (buf == TW_BUF_IN ? TW_PART_PAIR_SEND : TW_PART_PAIR_RECV);
+    const struct tw_coll_rule *rule = tw_coll_rule((enum tw_coll)plan->coll);
+    return kind == (buf == TW_BUF_IN ? rule->in.kind : rule->out.kind);
 }
 
 /* IN and OUT of `owner` are cut as the collective's contract says. */
@@ -131,6 +122,8 @@ static enum twill_status user_span_validate(const struct place *p, const struct 
     const char *buf = tw_buf_name((enum tw_plan_buf)span->buf);
     bool any;
     uint32_t groups = tw_buf_groups(p->plan, owner, (enum tw_plan_buf)span->buf, &any);
+    if (part->kind == TW_PART_SHARD)
+        return PLACE_FAIL(p, "partition %u, of shards, cuts %s", span->part, buf);
     if (any)
         return TWILL_OK;
     if (groups == 0)
@@ -140,14 +133,12 @@ static enum twill_status user_span_validate(const struct place *p, const struct 
         return PLACE_FAIL(p,
                           "partition %u (kind %u, %u groups) does not cut %s, which has %u groups",
                           span->part, part->kind, part->groups, buf, groups);
-    bool equal = part->kind == TW_PART_EQUAL;
     if (cut->per == 0)
-        *cut = (struct tw_user_cut){part->per, equal};
-    if (cut->per != part->per || cut->equal != equal)
-        return PLACE_FAIL(
-            p, "partition %u cuts groups of %s into %u %s cells, an earlier step into %u %s",
-            span->part, buf, part->per, equal ? "equal" : "paired", cut->per,
-            cut->equal ? "equal" : "paired");
+        cut->per = part->per;
+    if (cut->per != part->per)
+        return PLACE_FAIL(p,
+                          "partition %u cuts groups of %s into %u cells, an earlier step into %u",
+                          span->part, buf, part->per, cut->per);
     return TWILL_OK;
 }
 
@@ -158,7 +149,9 @@ static uint64_t span_limit(const struct tw_plan *plan, const struct tw_plan_span
     if (span->buf == TW_BUF_IN || span->buf == TW_BUF_OUT)
         return cells;
     uint64_t room = span->buf == TW_BUF_SCRATCH ? plan->scratch_cells : plan->wide_cells;
-    return part->kind == TW_PART_EQUAL || room < cells ? room : cells;
+    bool repeats =
+        part->kind == TW_PART_EQUAL || part->kind == TW_PART_OWN || part->kind == TW_PART_SHARD;
+    return repeats || room < cells ? room : cells;
 }
 
 /* name: "src" or "dst"; owner: the rank whose memory it is. */

@@ -54,6 +54,9 @@ static enum twill_status hwloc_open(hwloc_topology_t *topology, const struct tw_
         return tw_fail_errno(TWILL_ERR_SYSTEM, errno, "hwloc cannot make a topology");
     keep_to_files(*topology);
     (void)hwloc_topology_set_io_types_filter(*topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+    /* chips of an NVSwitch are not among hwloc's important devices */
+    (void)hwloc_topology_set_type_filter(*topology, HWLOC_OBJ_PCI_DEVICE,
+                                         HWLOC_TYPE_FILTER_KEEP_ALL);
     enum twill_status status = TWILL_OK;
     if (source->hwloc_xml && hwloc_topology_set_xml(*topology, source->hwloc_xml))
         status = tw_fail(TWILL_ERR_INVALID, "hwloc cannot read %s as a topology of its own",
@@ -249,6 +252,10 @@ static void facts_take(struct tw_topo_machine *machine, hwloc_topology_t topolog
     const char *name = hwloc_obj_get_info_by_name(hwloc_get_root_obj(topology), "HostName");
     if (!name && !source->hwloc_xml && gethostname(host, sizeof(host) - 1) == 0)
         name = host;
+    if (!name && source->hwloc_xml) {
+        const char *slash = strrchr(source->hwloc_xml, '/');
+        name = slash ? slash + 1 : source->hwloc_xml;
+    }
     tw_topo_text_copy(machine->name, sizeof(machine->name), name && name[0] ? name : "unnamed");
     tw_topo_text_copy(machine->cpu_model, sizeof(machine->cpu_model), info(topology, "CPUModel"));
     machine->origin = TW_TOPO_SYSTEM;
@@ -259,12 +266,12 @@ static void facts_take(struct tw_topo_machine *machine, hwloc_topology_t topolog
 
 static bool notes_take(struct tw_topo_machine *machine, const struct tw_topo_source *source)
 {
-    if (!tw_topo_note_add(machine, "latencies and rates of CPUs and memory are typical of the "
-                                   "vendor, not measured"))
+    if (!tw_topo_note_add(machine, "numbers whose origin is estimate are typical of such parts, "
+                                   "not measured"))
         return false;
     uint32_t pus = tw_topo_node_count(machine, TW_NODE_PU);
-    int time = source->hwloc_xml ? (int)pus : tw_host_cpus_allowed();
-    return (uint32_t)time >= pus ||
+    int time = source->hwloc_xml ? 0 : tw_host_cpu_quota();
+    return time == 0 || (uint32_t)time >= pus ||
            tw_topo_note_add(machine, "a control group grants the time of %d CPUs only", time);
 }
 

@@ -16,7 +16,8 @@
 #define PORT_PS (500 * NS)   /* through a NIC and a cable to the first switch */
 #define NVLINK_PS (400 * NS) /* GPU to NVSwitch */
 #define ROOT_RATE (50 * GB)  /* where nothing says more */
-#define DEVICE_RATE (12 * GB)
+#define GPU_RATE (25 * GB)
+#define NIC_RATE (12 * GB)
 #define VERBS_RATE (12500000000ull) /* 100 Gb/s */
 #define NET_RATE (1250000000ull)    /* 10 Gb/s */
 #define NVLINK_RATE (390 * GB)
@@ -27,8 +28,8 @@
 struct walk {
     struct tw_topo_machine *machine;
     const struct tw_topo_source *source;
-    uint32_t nvswitches; /* chips seen */
-    uint32_t gpus, nvidias;
+    uint32_t gpus, nvidias, nvswitches; /* devices seen; of NVIDIA; chips */
+    uint32_t nvswitch;                  /* the node for all chips; NONE */
 };
 
 enum what { NOTHING, GPU, NIC, NVSWITCH };
@@ -83,8 +84,9 @@ static unsigned ways_down(const struct walk *walk, hwloc_obj_t obj) /* NOLINT(mi
 
 /* ---- devices -------------------------------------------------------------------------------- */
 
+/* typical: for one of which nothing is known */
 static uint64_t device_rate(const struct walk *walk, const struct hwloc_pcidev_attr_s *pci,
-                            unsigned *origin)
+                            uint64_t typical, unsigned *origin)
 {
     char address[32];
     address_of(pci, address);
@@ -95,7 +97,7 @@ static uint64_t device_rate(const struct walk *walk, const struct hwloc_pcidev_a
     if (rate != 0)
         return rate;
     *origin = TW_TOPO_ESTIMATE;
-    return DEVICE_RATE;
+    return typical;
 }
 
 /* The newest node's names. */
@@ -121,14 +123,16 @@ static void name_device(struct walk *walk, hwloc_obj_t obj, uint32_t node, const
 static bool gpu_add(struct walk *walk, hwloc_obj_t obj, uint32_t parent)
 {
     unsigned origin;
-    uint64_t rate = device_rate(walk, &obj->attr->pcidev, &origin);
+    uint64_t rate = device_rate(walk, &obj->attr->pcidev, GPU_RATE, &origin);
     uint32_t gpu = tw_topo_part_add(walk->machine, TW_NODE_GPU, parent, TW_TOPO_NONE);
     if (gpu == TW_TOPO_NONE)
         return false;
     name_device(walk, obj, gpu, NULL);
-    walk->gpus++;
-    walk->nvidias += obj->attr->pcidev.vendor_id == VENDOR_NVIDIA;
-    return tw_topo_wire_add(walk->machine, gpu, parent, DEVICE_PS, rate, origin);
+    if (!tw_topo_wire_add(walk->machine, gpu, parent, DEVICE_PS, rate, origin))
+        return false;
+    return walk->nvswitch == TW_TOPO_NONE || obj->attr->pcidev.vendor_id != VENDOR_NVIDIA ||
+           tw_topo_wire_add(walk->machine, gpu, walk->nvswitch, NVLINK_PS, NVLINK_RATE,
+                            TW_TOPO_ESTIMATE);
 }
 
 /* The device's name as programs use it: of verbs before that of the network. */
@@ -176,7 +180,7 @@ static bool nic_add(struct walk *walk, hwloc_obj_t obj, uint32_t parent)
     bool verbs;
     unsigned origin;
     const char *name = nic_name(obj, &verbs);
-    uint64_t rate = device_rate(walk, &obj->attr->pcidev, &origin);
+    uint64_t rate = device_rate(walk, &obj->attr->pcidev, NIC_RATE, &origin);
     uint32_t nic = tw_topo_part_add(walk->machine, TW_NODE_NIC, parent, TW_TOPO_NONE);
     if (nic == TW_TOPO_NONE)
         return false;
@@ -196,15 +200,48 @@ static bool below_add(struct walk *walk, hwloc_obj_t obj,
         bool fits = true;
         if (child->type == HWLOC_OBJ_BRIDGE)
             fits = bridge_add(walk, child, parent);
-        else if (child->type == HWLOC_OBJ_PCI_DEVICE && child->attr &&
-                 what_is(&child->attr->pcidev) == NVSWITCH)
-            walk->nvswitches++;
         else if (wanted(walk, child))
             fits = what_is(&child->attr->pcidev) == GPU ? gpu_add(walk, child, parent)
                                                         : nic_add(walk, child, parent);
         if (!fits)
             return false;
     }
+    return true;
+}
+
+/* The rates of the parts below a bridge: of the fastest, and of all together. */
+static void rates_below(const struct tw_topo_machine *machine, uint32_t node, uint64_t *most,
+                        uint64_t *sum)
+{
+    uint64_t all = 0;
+    *most = ROOT_RATE;
+    for (uint32_t i = node + 1; i < machine->nnodes; i++) {
+        if (machine->nodes[i].parent != node || machine->nodes[i].uplink == TW_TOPO_NONE)
+            continue;
+        uint64_t rate = machine->links[machine->nodes[i].uplink].bytes_per_s[0];
+        all += rate;
+        *most = rate > *most ? rate : *most;
+    }
+    *sum = all < *most ? *most : all;
+}
+
+/* A switch that says nothing carries as much as the fastest part below it, a root as all of them:
+ * its ports are what is narrow. */
+static bool bridge_link(struct walk *walk, hwloc_obj_t bridge, uint32_t node, uint32_t parent)
+{
+    struct tw_topo_machine *machine = walk->machine;
+    bool root = machine->nodes[node].kind == TW_NODE_PCIROOT;
+    unsigned origin = TW_TOPO_ESTIMATE;
+    uint64_t most, sum, rate = 0;
+    rates_below(machine, node, &most, &sum);
+    if (!root)
+        rate = device_rate(walk, &bridge->attr->bridge.upstream.pci, most, &origin);
+    if (!tw_topo_wire_add(machine, node, parent, root ? ROOT_PS : SWITCH_PS, root ? most : rate,
+                          origin))
+        return false;
+    const struct tw_topo_link *link = &machine->links[machine->nlinks - 1];
+    for (int d = 0; d < 2 && root; d++)
+        machine->resources[link->resource[d]].bytes_per_s = sum;
     return true;
 }
 
@@ -220,21 +257,14 @@ static bool bridge_add(struct walk *walk, hwloc_obj_t bridge,
     uint32_t made = tw_topo_part_add(walk->machine, kind, parent, TW_TOPO_NONE);
     if (made == TW_TOPO_NONE)
         return false;
-    uint64_t rate = ROOT_RATE;
-    unsigned origin = TW_TOPO_ESTIMATE;
     struct tw_topo_node *at = &walk->machine->nodes[made];
-    if (root) {
+    if (root)
         (void)snprintf(at->name, sizeof(at->name), "%04x:%02x",
                        bridge->attr->bridge.downstream.pci.domain,
                        bridge->attr->bridge.downstream.pci.secondary_bus);
-    } else {
+    else
         address_of(&bridge->attr->bridge.upstream.pci, at->name);
-        rate = device_rate(walk, &bridge->attr->bridge.upstream.pci, &origin);
-        rate = origin == TW_TOPO_SYSTEM ? rate : ROOT_RATE;
-    }
-    return tw_topo_wire_add(walk->machine, made, parent, root ? ROOT_PS : SWITCH_PS, rate,
-                            origin) &&
-           below_add(walk, bridge, made);
+    return below_add(walk, bridge, made) && bridge_link(walk, bridge, made, parent);
 }
 
 /* The part of the tree of CPUs that a device may hang on. */
@@ -263,24 +293,28 @@ static bool parts_add(struct walk *walk, hwloc_obj_t obj) /* NOLINT(misc-no-recu
 /* ---- NVLink --------------------------------------------------------------------------------- */
 
 /* sysfs shows the chips of an NVSwitch, if anything; only the driver's library knows links. */
-static bool nvlink_add(struct walk *walk)
+static bool nvlink_add(struct walk *walk, hwloc_topology_t topology)
 {
-    struct tw_topo_machine *machine = walk->machine;
+    for (hwloc_obj_t pci = NULL; (pci = hwloc_get_next_pcidev(topology, pci));) {
+        if (!pci->attr)
+            continue;
+        enum what what = what_is(&pci->attr->pcidev);
+        walk->gpus += what == GPU;
+        walk->nvidias += what == GPU && pci->attr->pcidev.vendor_id == VENDOR_NVIDIA;
+        walk->nvswitches += what == NVSWITCH;
+    }
+    walk->nvswitch = TW_TOPO_NONE;
     if (walk->nvidias < 2)
         return true;
     if (walk->nvswitches == 0)
-        return tw_topo_note_add(machine, "NVLink: unknown, neither sysfs nor hwloc shows it; "
-                                         "paths between GPUs go by PCI here");
-    uint32_t nvswitch = tw_topo_part_add(machine, TW_NODE_NVSWITCH, 0, TW_TOPO_NONE);
-    if (nvswitch == TW_TOPO_NONE)
-        return false;
-    for (uint32_t i = 0; i < nvswitch; i++)
-        if (machine->nodes[i].kind == TW_NODE_GPU &&
-            !tw_topo_wire_add(machine, i, nvswitch, NVLINK_PS, NVLINK_RATE, TW_TOPO_ESTIMATE))
-            return false;
-    return tw_topo_note_add(machine,
-                            "NVLink: %u NVSwitch chips are there; how many links a GPU has "
-                            "to them, and how fast, is unknown",
+        return tw_topo_note_add(walk->machine,
+                                "NVLink: unknown, neither sysfs nor hwloc shows it; paths between "
+                                "GPUs go by PCI here");
+    walk->nvswitch = tw_topo_part_add(walk->machine, TW_NODE_NVSWITCH, 0, TW_TOPO_NONE);
+    return walk->nvswitch != TW_TOPO_NONE &&
+           tw_topo_note_add(walk->machine,
+                            "NVLink: %u NVSwitch chips are there; how many links a GPU has to "
+                            "them, and how fast, is unknown",
                             walk->nvswitches);
 }
 
@@ -288,7 +322,7 @@ bool tw_topo_devices_add(struct tw_topo_machine *machine, hwloc_topology_t topol
                          const struct tw_topo_source *source)
 {
     struct walk walk = {.machine = machine, .source = source};
-    return parts_add(&walk, hwloc_get_root_obj(topology)) && nvlink_add(&walk) &&
+    return nvlink_add(&walk, topology) && parts_add(&walk, hwloc_get_root_obj(topology)) &&
            (walk.gpus == 0 ||
             tw_topo_note_add(machine,
                              "GPUs: sysfs does not say the size and rate of their memory"));

@@ -252,6 +252,8 @@ void tw_topo_node_text(const struct tw_topo_machine *machine, uint32_t node, cha
         (void)snprintf(text, text_bytes, "%s %s", kind, at->name);
     else if (at->os_index != TW_TOPO_NONE)
         (void)snprintf(text, text_bytes, "%s %u", kind, at->os_index);
+    else if (at->kind == TW_NODE_HOST || at->kind == TW_NODE_NET || at->kind == TW_NODE_NVSWITCH)
+        (void)snprintf(text, text_bytes, "%s", kind); /* there is one */
     else
         (void)snprintf(text, text_bytes, "%s (node %u)", kind, node);
 }

@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "topo/probe_copy.h"
+#include "topo/self.h"
 
 #define SAMPLES 4 /* pairs of each nearness */
 #define RUNS 6    /* of a pair; the best counts */
@@ -50,28 +51,6 @@ struct probe {
 
 /* ---- pairs ---------------------------------------------------------------------------------- */
 
-/* CPUs of the machine that this thread may run on, as nodes in order. */
-static uint32_t cpus_allowed(const struct tw_topo_machine *machine, uint32_t *pus)
-{
-    uint32_t count = 0, room = CPU_SETSIZE;
-    for (uint32_t i = 0; i < machine->nnodes; i++)
-        if (machine->nodes[i].kind == TW_NODE_PU && machine->nodes[i].os_index < TW_TOPO_NONE &&
-            machine->nodes[i].os_index >= room && machine->nodes[i].os_index < 1u << 20)
-            room = machine->nodes[i].os_index + 1;
-    cpu_set_t *set = CPU_ALLOC(room);
-    size_t bytes = CPU_ALLOC_SIZE(room);
-    if (!set || sched_getaffinity(0, bytes, set)) {
-        CPU_FREE(set);
-        return 0;
-    }
-    for (uint32_t i = 0; i < machine->nnodes; i++)
-        if (machine->nodes[i].kind == TW_NODE_PU && machine->nodes[i].os_index < room &&
-            CPU_ISSET_S(machine->nodes[i].os_index, bytes, set))
-            pus[count++] = i;
-    CPU_FREE(set);
-    return count;
-}
-
 /* From a base, the first CPU after it of each nearness. */
 static void pairs_from(struct probe *probe, const uint32_t *pus, uint32_t count, uint32_t base)
 {
@@ -94,7 +73,7 @@ static enum twill_status pairs_choose(struct probe *probe)
     uint32_t *pus = malloc(probe->machine->nnodes * sizeof(*pus));
     if (!pus)
         return tw_fail(TWILL_ERR_NOMEM, "no memory for %u nodes", probe->machine->nnodes);
-    uint32_t count = cpus_allowed(probe->machine, pus);
+    uint32_t count = tw_topo_cpus_allowed(probe->machine, pus);
     uint32_t samples = count / 2 < SAMPLES ? count / 2 : SAMPLES;
     for (uint32_t s = 0; s < samples; s++)
         pairs_from(probe, pus, count, (uint32_t)((uint64_t)s * count / samples));

@@ -28,12 +28,15 @@ static bool full(struct reading *in)
 /* An element without content. */
 static bool expect_close(struct reading *in)
 {
+    char name[TW_XML_NAME_BYTES];
     if (!tw_xml_taken(&in->xml))
         return false;
+    memcpy(name, in->xml.name, sizeof(name));
     enum tw_xml_event event = tw_xml_next(&in->xml);
-    if (event == TW_XML_CLOSE)
-        return true;
-    return tw_xml_fail(&in->xml, "an element that must be empty is not");
+    if (event != TW_XML_CLOSE)
+        return tw_xml_fail(&in->xml, "an element that must be empty is not");
+    return strcmp(name, in->xml.name) == 0 ||
+           tw_xml_fail(&in->xml, "the end of %s, not of %s", in->xml.name, name);
 }
 
 /* An id says for people what the order says. */

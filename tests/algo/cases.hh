@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "plan/contract.hh"
+
 extern "C" {
 #include "algo/algo.h"
 #include "base/status.h"
@@ -35,10 +37,11 @@ inline std::string title(const tw_algo *algo, const tw_algo_args &args)
 {
     return std::string(algo->name) + " " + tw_coll_name(args.coll) + " ranks " +
            std::to_string(args.nranks) + " root " + std::to_string(args.root) + " channels " +
-           std::to_string(args.channels);
+           std::to_string(args.channels) +
+           (args.param ? std::string(" ") + algo->param + " " + std::to_string(args.param) : "");
 }
 
-inline bool has_root(tw_coll coll) { return coll == TW_COLL_BROADCAST || coll == TW_COLL_REDUCE; }
+inline bool has_root(tw_coll coll) { return contract::rooted(coll); }
 
 // All roots to 8 ranks, beyond that a few and `extra` drawn ones.
 inline std::vector<int> roots_of(tw_coll coll, int nranks, std::mt19937_64 &random, int extra = 1)
@@ -55,6 +58,12 @@ inline std::vector<int> roots_of(tw_coll coll, int nranks, std::mt19937_64 &rand
     for (int i = 0; i < extra; i++)
         roots.push_back((int)(random() % (uint64_t)nranks));
     return roots;
+}
+
+// The default and some values of the algorithm's own parameter.
+inline std::vector<uint32_t> params_of(const tw_algo *algo)
+{
+    return algo->param ? std::vector<uint32_t>{0, 2, 3, 4, 6, 16, 64} : std::vector<uint32_t>{0};
 }
 
 // Each algorithm with each collective that it serves.

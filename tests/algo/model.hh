@@ -18,6 +18,8 @@
 #include <tuple>
 #include <vector>
 
+#include "plan/contract.hh"
+
 extern "C" {
 #include "plan/plan.h"
 }
@@ -133,18 +135,13 @@ class Run
 
     static bool has(const tw_plan *p, int r, int buf)
     {
-        if (p->coll == TW_COLL_REDUCE && buf == TW_BUF_OUT)
-            return r == p->root;
-        if (p->coll == TW_COLL_BROADCAST && buf == TW_BUF_IN)
-            return r == p->root;
-        return p->coll != TW_COLL_BARRIER;
+        return buf == TW_BUF_IN ? contract::has_in(p->coll, p->root, r)
+                                : contract::has_out(p->coll, p->root, r);
     }
 
     uint32_t groups(const tw_plan *p, int buf) const
     {
-        bool many = p->coll == TW_COLL_ALL_TO_ALL ||
-                    (p->coll == TW_COLL_REDUCE_SCATTER && buf == TW_BUF_IN) ||
-                    (p->coll == TW_COLL_ALL_GATHER && buf == TW_BUF_OUT);
+        bool many = buf == TW_BUF_IN ? contract::many_in(p->coll) : contract::many_out(p->coll);
         return many ? (uint32_t)p->nranks : 1;
     }
 
@@ -153,17 +150,13 @@ class Run
                                                         uint32_t loop, uint32_t slice) const
     {
         const tw_plan *p = plan_of(r);
-        bool inplace = (options_.inplace >> r & 1) && p->coll != TW_COLL_ALL_TO_ALL &&
-                       has(p, r, TW_BUF_IN) && has(p, r, TW_BUF_OUT);
         if (buf >= TW_BUF_SCRATCH)
             return {buf, cell, 0, slice};
-        if (inplace && p->coll == TW_COLL_REDUCE_SCATTER && buf == TW_BUF_OUT)
-            return {TW_BUF_IN, r * per_of(p) + cell, loop, slice};
-        if (inplace && p->coll == TW_COLL_ALL_GATHER && buf == TW_BUF_IN)
-            return {TW_BUF_OUT, r * per_of(p) + cell, loop, slice};
-        if (inplace && groups(p, TW_BUF_IN) == groups(p, TW_BUF_OUT))
-            return {TW_BUF_IN, cell, loop, slice};
-        return {buf, cell, loop, slice};
+        bool inplace = (options_.inplace >> r & 1) && has(p, r, TW_BUF_IN) && has(p, r, TW_BUF_OUT);
+        uint32_t in = groups(p, TW_BUF_IN), out = groups(p, TW_BUF_OUT);
+        if (inplace && (buf == TW_BUF_OUT ? in > out : out > in))
+            cell += (uint32_t)r * per_of(p);
+        return {inplace ? TW_BUF_IN : buf, cell, loop, slice};
     }
 
     void call_start(int r)
@@ -406,15 +399,12 @@ class Run
         uint64_t all = p->nranks == 64 ? ~0ull : (1ull << p->nranks) - 1;
         uint32_t per = per_of(p), group = cell / per, sub = cell % per;
         Value v;
-        v.ranks = all, v.cell = cell, v.finals = 1;
-        if (p->coll == TW_COLL_REDUCE_SCATTER)
-            v.cell = r * per + sub;
-        if (p->coll == TW_COLL_BROADCAST)
-            v.ranks = 1ull << p->root, v.finals = 0;
-        if (p->coll == TW_COLL_ALL_GATHER)
-            v.ranks = 1ull << group, v.cell = sub, v.finals = 0;
-        if (p->coll == TW_COLL_ALL_TO_ALL)
-            v.ranks = 1ull << group, v.cell = r * per + sub, v.finals = 0;
+        v.cell = contract::source_group(p->coll, r) * per + sub;
+        v.ranks = 1ull << contract::source_rank(p->coll, p->root, (int)group);
+        if (contract::reduces(p->coll)) {
+            v.ranks = all;
+            v.finals = 1;
+        }
         return v;
     }
 

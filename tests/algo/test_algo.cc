@@ -13,12 +13,13 @@ TEST(Algo, NamesAreUniqueAndFound)
     for (size_t i = 0; const tw_algo *algo = tw_algo_at(i); i++) {
         EXPECT_TRUE(names.insert(algo->name).second) << algo->name;
         EXPECT_GT(strlen(algo->source), 4u);
+        EXPECT_EQ(algo->deterministic & ~algo->colls, 0u) << algo->name;
         for (int c = 0; c < TW_COLL_COUNT; c++) {
             const tw_algo *found = tw_algo_find(algo->name, (tw_coll)c);
             EXPECT_EQ(found, algo->colls >> c & 1 ? algo : nullptr) << algo->name << " " << c;
         }
     }
-    EXPECT_EQ(names.size(), 11u);
+    EXPECT_EQ(names.size(), 20u);
     EXPECT_EQ(tw_algo_at(names.size()), nullptr);
     EXPECT_EQ(tw_algo_find("no_such", TW_COLL_ALL_REDUCE), nullptr);
     EXPECT_EQ(tw_algo_find("ring", TW_COLL_COUNT), nullptr);
@@ -30,11 +31,13 @@ TEST(Algo, RefusesWhatItDoesNotServe)
         for (int c = 0; c < TW_COLL_COUNT; c++)
             for (int nranks : {1, 3, 4}) {
                 tw_plan *plan = nullptr;
-                tw_algo_args args = {(tw_coll)c, nranks, 0, -1, 1};
+                tw_algo_args args = {(tw_coll)c, nranks, 0, -1, 1, 0};
                 twill_status status = algo->generate(&args, &plan);
                 EXPECT_EQ(status, algo->colls >> c & 1 ? TWILL_OK : TWILL_ERR_INVALID)
                     << algo->name << " " << c;
                 EXPECT_EQ(plan != nullptr, status == TWILL_OK);
+                EXPECT_EQ(plan && plan->deterministic, (algo->deterministic >> c & 1) != 0)
+                    << algo->name << " " << c;
                 tw_plan_destroy(plan);
             }
 }
@@ -42,14 +45,42 @@ TEST(Algo, RefusesWhatItDoesNotServe)
 TEST(Algo, RefusesNonsense)
 {
     tw_plan *plan = nullptr;
-    for (tw_algo_args args : {tw_algo_args{TW_COLL_ALL_REDUCE, 0, 0, -1, 1},
-                              tw_algo_args{TW_COLL_ALL_REDUCE, -4, 0, -1, 1},
-                              tw_algo_args{TW_COLL_ALL_REDUCE, 4, 4, -1, 1},
-                              tw_algo_args{TW_COLL_ALL_REDUCE, 4, 0, 4, 1},
-                              tw_algo_args{TW_COLL_ALL_REDUCE, 1 << 30, 0, 0, 1}})
+    for (tw_algo_args args : {tw_algo_args{TW_COLL_ALL_REDUCE, 0, 0, -1, 1, 0},
+                              tw_algo_args{TW_COLL_ALL_REDUCE, -4, 0, -1, 1, 0},
+                              tw_algo_args{TW_COLL_ALL_REDUCE, 4, 4, -1, 1, 0},
+                              tw_algo_args{TW_COLL_ALL_REDUCE, 4, 0, 4, 1, 0},
+                              tw_algo_args{TW_COLL_ALL_REDUCE, 1 << 30, 0, 0, 1, 0}})
         for (size_t i = 0; const tw_algo *algo = tw_algo_at(i); i++)
             EXPECT_EQ(algo->generate(&args, &plan), TWILL_ERR_INVALID) << algo->name;
     EXPECT_EQ(plan, nullptr);
+}
+
+// Every reduction has a deterministic form, for every call.
+TEST(Algo, EveryReductionHasAnOrderedForm)
+{
+    for (int c = 0; c < TW_COLL_COUNT; c++) {
+        bool found = false;
+        for (size_t i = 0; const tw_algo *algo = tw_algo_at(i); i++)
+            found = found || (algo->deterministic >> c & 1 && !algo->caps);
+        EXPECT_EQ(found, contract::reduces(c)) << c;
+    }
+}
+
+// A parameter that is no sense is refused, one that is larger than the job is cut down.
+TEST(Algo, ParametersAreBounded)
+{
+    for (size_t i = 0; const tw_algo *algo = tw_algo_at(i); i++)
+        for (int c = 0; c < TW_COLL_COUNT; c++)
+            for (uint32_t param : {1u, 1000000u, ~0u}) {
+                if (!(algo->colls >> c & 1))
+                    continue;
+                tw_plan *plan = nullptr;
+                tw_algo_args args = {(tw_coll)c, 6, 0, -1, 1, param};
+                bool refused = param == 1 && algo->param && !strcmp(algo->param, "radix");
+                EXPECT_EQ(algo->generate(&args, &plan), refused ? TWILL_ERR_INVALID : TWILL_OK)
+                    << algo->name << " " << param;
+                tw_plan_destroy(plan);
+            }
 }
 
 // The choice serves the call, needs nothing special, and is there for each collective but p2p.
@@ -77,7 +108,7 @@ TEST(Algo, ChannelsAreBounded)
                         : channels > TW_PLAN_FIFOS_MAX ? TW_PLAN_FIFOS_MAX
                                                        : channels;
         Plan plan = generate(tw_algo_find("ring", TW_COLL_ALL_REDUCE),
-                             {TW_COLL_ALL_REDUCE, 3, 0, -1, channels});
+                             {TW_COLL_ALL_REDUCE, 3, 0, -1, channels, 0});
         EXPECT_EQ(plan->nfifos, want);
         EXPECT_EQ(plan->ranks[1].nlanes, want);
         EXPECT_EQ(plan->parts[0].per, 3 * want);

@@ -63,24 +63,25 @@ TEST(Check, EveryRankCount)
     for_each_algo([&](const tw_algo *algo, tw_coll coll) {
         for (int nranks = 1; nranks <= 64 && !is_dear(algo, nranks); nranks++)
             for (int root : roots_of(coll, nranks, random)) {
-                prove({algo, {coll, nranks, root, -1, 1}}, random());
+                prove({algo, {coll, nranks, root, -1, 1, 0}}, random());
                 if (testing::Test::HasFatalFailure())
                     return;
             }
     });
 }
 
-// More channels, and put plans of many ranks: as many as the budget allows.
+// More channels, other parameters, and put plans of many ranks: as many as the budget allows.
 TEST(Check, MoreWithinBudget)
 {
     std::mt19937_64 random(5);
     std::vector<Case> cases;
     for_each_algo([&](const tw_algo *algo, tw_coll coll) {
         for (int nranks = 1; nranks <= 64; nranks++)
-            for (uint32_t channels = 1; channels <= (is_dear(algo, nranks) ? 1 : 3); channels++)
-                for (int root : roots_of(coll, nranks, random, 4))
-                    if (channels > 1 || is_dear(algo, nranks) || nranks > 8)
-                        cases.push_back({algo, {coll, nranks, root, -1, channels}});
+            for (uint32_t param : params_of(algo))
+                for (uint32_t channels = 1; channels <= (is_dear(algo, nranks) ? 1 : 3); channels++)
+                    for (int root : roots_of(coll, nranks, random, 4))
+                        if (param || channels > 1 || is_dear(algo, nranks) || nranks > 8)
+                            cases.push_back({algo, {coll, nranks, root, -1, channels, param}});
     });
     prove_some(cases, random, budget_s(1.5));
 }
@@ -94,44 +95,48 @@ TEST(Check, SampledBeyond)
         for (int i = 0; i < 3 && !algo->caps; i++) {
             int nranks = 65 + (int)(random() % 64);
             int root = has_root(coll) ? (int)(random() % (uint64_t)nranks) : 0;
-            cases.push_back({algo, {coll, nranks, root, -1, 1}});
+            cases.push_back({algo, {coll, nranks, root, -1, 1, 0}});
         }
     });
     prove_some(cases, random, budget_s(0.5));
 }
 
-// Any plan may follow any other of the same ranks: slots, scratch and signals are shared.
+// Any plan may follow any other of the same ranks: slots, scratch and signals are shared. Of 2
+// ranks all pairs, beyond that drawn ones.
 TEST(Check, AnyPlanMayFollowAnother)
 {
     std::mt19937_64 random(7);
-    Clock clock;
-    size_t pairs = 0;
-    for (int nranks = 2; nranks <= 8; nranks++) {
-        std::vector<Plan> plans;
+    std::vector<std::vector<Plan>> plans(9);
+    for (int nranks = 2; nranks <= 8; nranks++)
         for_each_algo([&](const tw_algo *algo, tw_coll coll) {
             for (uint32_t channels = 1; channels <= 2; channels++)
-                plans.push_back(generate(
+                plans[nranks].push_back(generate(
                     algo, {coll, nranks, has_root(coll) ? (int)(random() % (uint64_t)nranks) : 0,
-                           -1, channels}));
+                           -1, channels, 0}));
         });
-        for (const Plan &plan : plans)
-            for (const Plan &next : plans) {
-                if (nranks > 4 && clock.seconds() > budget_s(1))
-                    return;
-                ASSERT_EQ(fault_of(plan.get(), next.get(), random()), "")
-                    << plan->name << " " << (int)plan->coll << " then " << next->name << " "
-                    << (int)next->coll << ", ranks " << nranks;
-                pairs++;
-            }
+    size_t pairs = 0;
+    auto follow = [&](const Plan &plan, const Plan &next) {
+        pairs++;
+        ASSERT_EQ(fault_of(plan.get(), next.get(), random()), "")
+            << plan->name << " " << (int)plan->coll << " then " << next->name << " "
+            << (int)next->coll << ", ranks " << plan->nranks;
+    };
+    for (const Plan &plan : plans[2])
+        for (const Plan &next : plans[2])
+            follow(plan, next);
+    Clock clock;
+    while (clock.seconds() < budget_s(1) && !HasFatalFailure()) {
+        const std::vector<Plan> &some = plans[3 + random() % 6];
+        follow(some[random() % some.size()], some[random() % some.size()]);
     }
-    EXPECT_GT(pairs, 3u * 40 * 40);
+    EXPECT_GT(pairs, plans[2].size() * plans[2].size() + 100);
 }
 
 // The proof is not empty: without its closing handshake a put plan is right when it follows itself
 // only if no other plan uses its scratch, and the checker says so.
 TEST(Check, ReuseBetweenPlansIsSeen)
 {
-    tw_algo_args args = {TW_COLL_ALL_REDUCE, 3, 0, -1, 1};
+    tw_algo_args args = {TW_COLL_ALL_REDUCE, 3, 0, -1, 1, 0};
     Plan plan = generate(tw_algo_find("two_shot_put", args.coll), args);
     Plan next = generate(tw_algo_find("direct_put", args.coll), args);
     EXPECT_EQ(fault_of(plan.get(), next.get(), 1), "");
@@ -140,9 +145,34 @@ TEST(Check, ReuseBetweenPlansIsSeen)
     EXPECT_NE(fault_of(plan.get(), next.get(), 1), "");
 }
 
+// The order of adding is part of the proof: two operands swapped, or a rounding in between, are
+// faults in a deterministic plan only.
+TEST(Check, OrderIsSeen)
+{
+    for (const char *name : {"ordered", "ordered_tree", "ordered_halving", "ordered_direct"}) {
+        tw_algo_args args = {TW_COLL_ALL_REDUCE, 4, 0, -1, 1, 0};
+        Plan plan = generate(tw_algo_find(name, args.coll), args);
+        EXPECT_EQ(fault_of(plan.get(), nullptr, 1), "") << name;
+        tw_plan_lane &lane = plan->ranks[1].lanes[0];
+        for (uint32_t i = 0; i < lane.nsteps; i++) {
+            tw_plan_step &step = lane.steps[i];
+            if (step.op != TW_OP_RECV_REDUCE && step.op != TW_OP_REDUCE)
+                continue;
+            step.flags ^= TW_STEP_ACC_RIGHT;
+            EXPECT_NE(fault_of(plan.get(), nullptr, 1).find("order that a deterministic"),
+                      std::string::npos)
+                << name << " step " << i;
+            plan->deterministic = false;
+            EXPECT_EQ(fault_of(plan.get(), nullptr, 1), "") << name << " step " << i;
+            plan->deterministic = true;
+            step.flags ^= TW_STEP_ACC_RIGHT;
+        }
+    }
+}
+
 TEST(Check, DepthIsTheLeast)
 {
-    tw_algo_args args = {TW_COLL_ALL_REDUCE, 4, 0, -1, 1};
+    tw_algo_args args = {TW_COLL_ALL_REDUCE, 4, 0, -1, 1, 0};
     for (const char *name : {"ring", "recursive_doubling", "halving_doubling", "two_shot"}) {
         Plan plan = generate(tw_algo_find(name, args.coll), args);
         EXPECT_EQ(fault_of(plan.get(), nullptr, 1), "") << name;

@@ -54,7 +54,7 @@ TEST(OnlyRank, IsTheFullPlansProgram)
     for_each_algo([&](const tw_algo *algo, tw_coll coll) {
         for (int nranks = 1; nranks <= 64; nranks += nranks < 18 ? 1 : 9)
             for (int root : roots_of(coll, nranks, random)) {
-                tw_algo_args args = {coll, nranks, root, -1, 1 + (uint32_t)nranks % 3};
+                tw_algo_args args = {coll, nranks, root, -1, 1 + (uint32_t)nranks % 3, 0};
                 Plan full = generate(algo, args);
                 for (int r = 0; r < nranks; r++) {
                     args.only_rank = r;
@@ -77,7 +77,7 @@ TEST(OnlyRank, StatedFactsAreTight)
 {
     for_each_algo([&](const tw_algo *algo, tw_coll coll) {
         for (int nranks = 2; nranks <= 64; nranks += nranks < 34 ? 1 : 5) {
-            tw_algo_args args = {coll, nranks, 0, -1, 2};
+            tw_algo_args args = {coll, nranks, 0, -1, 2, 0};
             Plan plan = generate(algo, args);
             uint32_t widest = 0, nfifos = 0, nsigs = 0, sig_max = 0, scratch = 0;
             for (int r = 0; r < nranks; r++)
@@ -113,7 +113,7 @@ TEST(OnlyRank, CostsItsOwnSteps)
 {
     for_each_algo([&](const tw_algo *algo, tw_coll coll) {
         int nranks = algo->caps ? 1000 : 16384;
-        tw_algo_args args = {coll, nranks, 0, nranks - 2, 1};
+        tw_algo_args args = {coll, nranks, 0, nranks - 2, 1, 0};
         Clock clock;
         Plan plan = generate(algo, args);
         ASSERT_TRUE(plan) << title(algo, args);

@@ -15,7 +15,7 @@ namespace
 PlanPtr built_in(const char *name, tw_coll coll, int size, int only_rank = -1,
                  uint32_t channels = 1)
 {
-    const tw_algo_args args = {coll, size, 0, only_rank, channels};
+    const tw_algo_args args = {coll, size, 0, only_rank, channels, 0};
     tw_plan *plan = nullptr;
     EXPECT_EQ(tw_algo_find(name, coll)->generate(&args, &plan), TWILL_OK);
     return PlanPtr(plan);
@@ -55,13 +55,20 @@ class ExecErrors : public ::testing::Test
 
 TEST_F(ExecErrors, TypeAndOperation)
 {
-    for (const twill_type_t type : {TWILL_FLOAT16, TWILL_FLOAT8E4M3, (twill_type_t)15}) {
+    call.type = (twill_type_t)15;
+    EXPECT_EQ(start(), TWILL_ERR_UNSUPPORTED);
+    for (const twill_type_t type : {TWILL_FLOAT16, TWILL_FLOAT8E4M3, TWILL_FLOAT64}) {
         call.type = type;
+        call.op = TWILL_BXOR;
         EXPECT_EQ(start(), TWILL_ERR_UNSUPPORTED);
     }
     call.type = TWILL_FLOAT32;
-    call.op = (twill_redop_t)7;
+    call.op = (twill_redop_t)TW_REDOP_COUNT;
     EXPECT_EQ(start(), TWILL_ERR_UNSUPPORTED);
+    call.op = TW_REDOP_PREMUL_SUM;
+    call.scalar = nullptr;
+    EXPECT_EQ(start(), TWILL_ERR_INVALID);
+    call.op = TWILL_SUM;
     expect_usable();
 }
 

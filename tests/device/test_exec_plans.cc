@@ -2,19 +2,20 @@
 // Knows: plans written by hand for what no built-in algorithm uses. Never knows: how steps run.
 #include <gtest/gtest.h>
 
-#include <array>
+#include <cstring>
 
+#include "collective.h"
+#include "plan/contract.hh"
 #include "reference.h"
 #include "world.h"
 
 extern "C" {
+#include "algo/algo.h"
 #include "base/status.h"
 }
 
 namespace
 {
-
-using reference::bf16;
 
 // Writes steps; spans and peers are filled in by the caller.
 class Builder
@@ -132,176 +133,103 @@ tw_exec_call plain_call(const World &world, const tw_plan *plan, int rank, const
 
 // ---- counts per pair and per rank ---------------------------------------------------------------
 
-// all_to_all_v in one lane or in a lane a peer; each rank has only its own program.
-PlanPtr exchange_plan(int size, int rank, bool lanes)
+// Each rank has only its own program; one exchange goes through many loops, others through one.
+TEST(ExecPlans, CountsPerPairAndPerRank)
 {
-    Builder build(TW_COLL_ALL_TO_ALL, size, rank);
-    build->slices = 2;
-    build->widest = 1;
-    build->nfifos = 1;
-    const uint8_t in = build.part(TW_PART_PAIR_SEND, size);
-    const uint8_t out = build.part(TW_PART_PAIR_RECV, size);
-    uint16_t lane = build.lane(rank);
-    build.step(rank, lane,
-               copy(tw_span_one(TW_BUF_IN, in, rank), tw_span_one(TW_BUF_OUT, out, rank)));
-    for (int k = 1; k < size; k++) {
-        const int to = (rank + k) % size;
-        const int from = (rank + size - k) % size;
-        lane = lanes ? build.lane(rank) : lane;
-        build.step(rank, lane, send(to, tw_span_one(TW_BUF_IN, in, to)));
-        lane = lanes ? build.lane(rank) : lane;
-        build.step(rank, lane, recv(from, tw_span_one(TW_BUF_OUT, out, from)));
+    std::mt19937_64 rng(1);
+    const std::pair<const char *, tw_coll> names[] = {
+        {"direct", TW_COLL_ALL_TO_ALL_V}, {"pairwise", TW_COLL_ALL_TO_ALL_V},
+        {"ring", TW_COLL_ALL_GATHER_V},   {"circulant", TW_COLL_REDUCE_SCATTER_V},
+        {"linear", TW_COLL_GATHER_V},     {"linear", TW_COLL_SCATTER_V}};
+    for (int size = 2; size <= 6; size++) {
+        WorldConfig config = {size};
+        config.fifo_bytes = 2 << 10;
+        World world(config);
+        for (const auto &[name, coll] : names) {
+            Collective what;
+            what.coll = coll;
+            what.size = size;
+            what.root = contract::rooted(coll) ? (int)(rng() % size) : 0;
+            what.type = TWILL_INT32;
+            std::vector<PlanPtr> plans;
+            for (int r = 0; r < size; r++) {
+                const tw_algo_args args = {coll, size, what.root, r, 1 + (uint32_t)size % 2, 0};
+                tw_plan *plan = nullptr;
+                ASSERT_EQ(tw_algo_find(name, coll)->generate(&args, &plan), TWILL_OK);
+                plans.emplace_back(plan);
+            }
+            for (int i = 0; i < 6; i++) {
+                what.inplace = rng() & rng();
+                what.pairs = draw_pairs(what, 3000, rng);
+                what.seed = rng() % 1000000;
+                Buffers buffers(what);
+                std::vector<tw_exec_call> calls;
+                for (int r = 0; r < size; r++) {
+                    calls.push_back(make_call(world, plans[r].get(), what, buffers, r));
+                }
+                ASSERT_EQ(world.start(calls), "");
+                ASSERT_EQ(drive(world.execs, rng), "");
+                ASSERT_EQ(buffers.check(), "") << name << " " << tw_coll_name(coll);
+            }
+        }
     }
-    return build.finish();
 }
 
-// One side of a v-collective on one rank: groups with or without gaps between them.
-struct Groups {
-    std::vector<size_t> counts, displs;
-    std::vector<int32_t> data;
-    bool packed;
-
-    Groups(const std::vector<size_t> &given, std::mt19937_64 &rng) : counts(given)
-    {
-        packed = rng() % 2;
-        size_t at = 0;
-        for (const size_t count : counts) {
-            at += packed ? 0 : rng() % 3;
-            displs.push_back(at);
-            at += count;
-        }
-        data.assign(at + 1, -1);
-    }
-    tw_exec_counts view() const { return {counts.data(), packed ? nullptr : displs.data()}; }
-};
-
-void check_exchange(World &world, const std::vector<PlanPtr> &plans, std::mt19937_64 &rng)
+// A rank that has nothing to give or to take may leave its buffer out.
+TEST(ExecPlans, EmptyGroupsNeedNoBuffer)
 {
-    const int n = world.config.size;
-    std::vector<std::vector<size_t>> counts(n, std::vector<size_t>(n));
-    for (std::vector<size_t> &row : counts) {
-        for (size_t &count : row) {
-            count = rng() % 3 == 0 ? 0 : rng() % 2 ? rng() % 10 : rng() % 3000;
-        }
-    }
-    std::vector<Groups> ins;
-    std::vector<Groups> outs;
-    std::vector<std::array<tw_exec_counts, 2>> views(n);
+    World world({2});
+    std::mt19937_64 rng(2);
+    const tw_algo_args args = {TW_COLL_ALL_GATHER_V, 2, 0, -1, 1, 0};
+    tw_plan *made = nullptr;
+    ASSERT_EQ(tw_algo_find("ring", args.coll)->generate(&args, &made), TWILL_OK);
+    const PlanPtr plan(made);
+    const size_t counts[] = {3, 0};
+    const std::vector<int32_t> in = {5, 6, 7};
+    std::vector<int32_t> out[2] = {std::vector<int32_t>(3), std::vector<int32_t>(3)};
     std::vector<tw_exec_call> calls;
-    for (int r = 0; r < n; r++) {
-        std::vector<size_t> column;
-        for (int p = 0; p < n; p++) {
-            column.push_back(counts[p][r]);
-        }
-        ins.emplace_back(counts[r], rng);
-        outs.emplace_back(column, rng);
-        ins[r].data = draw_ints<int32_t>(ins[r].data.size(), rng);
-    }
-    for (int r = 0; r < n; r++) {
-        views[r] = {ins[r].view(), outs[r].view()};
-        calls.push_back(plain_call(world, plans[r].get(), r, ins[r].data.data(),
-                                   outs[r].data.data(), 0, TWILL_INT32));
-        calls[r].part_counts = views[r].data();
+    for (int r = 0; r < 2; r++) {
+        calls.push_back(plain_call(world, plan.get(), r, r == 0 ? in.data() : nullptr,
+                                   out[r].data(), counts[r], TWILL_INT32));
+        calls[r].out_counts = {counts, nullptr};
     }
     ASSERT_EQ(world.start(calls), "");
     ASSERT_EQ(drive(world.execs, rng), "");
-    for (int r = 0; r < n; r++) {
-        std::vector<int32_t> want(outs[r].data.size(), -1);
-        for (int p = 0; p < n; p++) {
-            std::copy_n(ins[p].data.begin() + ins[p].displs[r], counts[p][r],
-                        want.begin() + outs[r].displs[p]);
-        }
-        EXPECT_EQ(outs[r].data, want) << "rank " << r;
-    }
+    EXPECT_EQ(out[0], in);
+    EXPECT_EQ(out[1], in);
 }
 
-TEST(ExecPlans, CountsPerPair)
+// What is missing or contradicts itself is an error before anything moves.
+TEST(ExecPlans, CountsAreLookedAt)
 {
-    std::mt19937_64 rng(1);
-    for (int size = 2; size <= 6; size++) {
-        WorldConfig config = {size};
-        config.fifo_bytes = 2 << 10; // some pairs need many loops, others one
-        World world(config);
-        for (const bool lanes : {false, true}) {
-            std::vector<PlanPtr> plans;
-            for (int r = 0; r < size; r++) {
-                plans.push_back(exchange_plan(size, r, lanes));
-            }
-            for (int i = 0; i < 8; i++) {
-                check_exchange(world, plans, rng);
-            }
-        }
-    }
-}
-
-// all_gather_v around the ring, two cells a group: IN's groups all begin at its start. A FIFO has
-// more slots than a step has slices, or all ranks would wait for a slot.
-PlanPtr gather_plan(int size)
-{
-    Builder build(TW_COLL_P2P, size);
-    build->depth = 3;
-    const uint8_t in = build.part(TW_PART_PER_RANK, size, 2);
-    const uint8_t out = build.part(TW_PART_PER_RANK, size, 2);
-    for (int r = 0; r < size; r++) {
-        const uint16_t lane = build.lane(r);
-        const int next = (r + 1) % size;
-        const int prev = (r + size - 1) % size;
-        build->slices = 2;
-        build.step(
-            r, lane,
-            copy(tw_span_range(TW_BUF_IN, in, 2 * r, 2), tw_span_range(TW_BUF_OUT, out, 2 * r, 2)));
-        build.step(r, lane, send(next, tw_span_range(TW_BUF_IN, in, 2 * r, 2)));
-        for (int k = 1; k < size; k++) {
-            const tw_plan_span cells =
-                tw_span_range(TW_BUF_OUT, out, 2 * ((r + size - k) % size), 2);
-            build.step(r, lane,
-                       k < size - 1 ? fused(TW_OP_RECV_SEND, prev, next, tw_span_none(), cells,
-                                            TW_STEP_STORE)
-                                    : recv(prev, cells));
-        }
-    }
-    return build.finish();
-}
-
-TEST(ExecPlans, CountsPerRank)
-{
-    std::mt19937_64 rng(2);
-    for (int size = 2; size <= 5; size++) {
-        WorldConfig config = {size};
-        config.fifo_bytes = 1 << 10;
-        World world(config);
-        const PlanPtr plan = gather_plan(size);
-        for (int i = 0; i < 8; i++) {
-            std::vector<size_t> counts;
-            const std::vector<size_t> zeros(size, 0);
-            for (int r = 0; r < size; r++) {
-                counts.push_back(rng() % 4 == 0 ? 0 : rng() % 1500);
-            }
-            std::vector<std::vector<int32_t>> ins;
-            std::vector<Groups> outs;
-            std::vector<std::array<tw_exec_counts, 2>> views(size);
-            std::vector<tw_exec_call> calls;
-            for (int r = 0; r < size; r++) {
-                ins.push_back(draw_ints<int32_t>(counts[r] + 1, rng));
-                outs.emplace_back(counts, rng);
-            }
-            for (int r = 0; r < size; r++) {
-                views[r] = {tw_exec_counts{counts.data(), zeros.data()}, outs[r].view()};
-                calls.push_back(plain_call(world, plan.get(), r, ins[r].data(), outs[r].data.data(),
-                                           0, TWILL_INT32));
-                calls[r].part_counts = views[r].data();
-            }
-            ASSERT_EQ(world.start(calls), "");
-            ASSERT_EQ(drive(world.execs, rng), "");
-            for (int r = 0; r < size; r++) {
-                std::vector<int32_t> want(outs[r].data.size(), -1);
-                for (int p = 0; p < size; p++) {
-                    std::copy_n(ins[p].begin(), counts[p], want.begin() + outs[r].displs[p]);
-                }
-                EXPECT_EQ(outs[r].data, want) << "rank " << r;
-            }
-        }
-    }
+    World world({2});
+    const size_t counts[] = {3, 4};
+    const std::vector<int32_t> in(7);
+    std::vector<int32_t> out(7);
+    const auto status = [&](const char *name, tw_coll coll, int root, const size_t *in_counts,
+                            const size_t *out_counts) {
+        const tw_algo_args args = {coll, 2, root, -1, 1, 0};
+        tw_plan *made = nullptr;
+        EXPECT_EQ(tw_algo_find(name, coll)->generate(&args, &made), TWILL_OK);
+        const PlanPtr plan(made);
+        tw_exec_call call = plain_call(world, plan.get(), 0, in.data(), out.data(), 3, TWILL_INT32);
+        call.in_counts = {in_counts, nullptr};
+        call.out_counts = {out_counts, nullptr};
+        const twill_status result = tw_exec_start(world.execs[0], &call);
+        tw_exec_cancel(world.execs[0]);
+        return result;
+    };
+    const size_t other[] = {2, 4};
+    EXPECT_EQ(status("ring", TW_COLL_ALL_GATHER_V, 0, nullptr, counts), TWILL_OK);
+    EXPECT_EQ(status("ring", TW_COLL_ALL_GATHER_V, 0, nullptr, nullptr), TWILL_ERR_INVALID);
+    EXPECT_EQ(status("ring", TW_COLL_ALL_GATHER_V, 0, counts, nullptr), TWILL_ERR_INVALID);
+    EXPECT_EQ(status("ring", TW_COLL_ALL_GATHER_V, 0, nullptr, other), TWILL_ERR_INVALID);
+    EXPECT_EQ(status("ring", TW_COLL_REDUCE_SCATTER_V, 0, counts, nullptr), TWILL_OK);
+    EXPECT_EQ(status("direct", TW_COLL_ALL_TO_ALL_V, 0, counts, counts), TWILL_OK);
+    EXPECT_EQ(status("direct", TW_COLL_ALL_TO_ALL_V, 0, counts, nullptr), TWILL_ERR_INVALID);
+    EXPECT_EQ(status("linear", TW_COLL_GATHER_V, 0, nullptr, counts), TWILL_OK);
+    EXPECT_EQ(status("linear", TW_COLL_GATHER_V, 0, nullptr, nullptr), TWILL_ERR_INVALID);
+    EXPECT_EQ(status("linear", TW_COLL_GATHER_V, 1, nullptr, nullptr), TWILL_OK);
 }
 
 // ---- unrounded partials -------------------------------------------------------------------------
@@ -374,14 +302,13 @@ TEST(ExecPlans, WidePartialsRoundOnce)
                 ASSERT_EQ(world.start(calls), "");
                 ASSERT_EQ(drive(world.execs, rng), "");
                 for (size_t i = 0; i < count; i++) {
-                    float sum = (float)reference::widen(bf16{ins[size - 1][i]});
+                    float sum = (float)reference::decode(TWILL_BFLOAT16, ins[size - 1][i]);
                     for (int r = size - 2; r >= 0; r--) {
-                        sum = (float)reference::widen(bf16{ins[r][i]}) + sum;
+                        sum = (float)reference::decode(TWILL_BFLOAT16, ins[r][i]) + sum;
                     }
-                    bf16 want;
-                    reference::narrow((double)(sum / (float)size), &want);
+                    const uint64_t want = reference::encode(TWILL_BFLOAT16, sum / (float)size);
                     for (int r = 0; r < size; r++) {
-                        ASSERT_EQ(outs[r][i], want.bits) << "rank " << r << " element " << i;
+                        ASSERT_EQ(outs[r][i], want) << "rank " << r << " element " << i;
                     }
                 }
             }

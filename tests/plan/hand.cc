@@ -439,24 +439,27 @@ HandPlan wide_reduce(int n)
 }
 
 // all_to_all with counts of their own for each pair, several cells a group, through scratch on
-// the way out of odd ranks.
+// the way out of odd ranks. What is sent makes room for what comes: OUT may be IN.
 HandPlan pairs_all_to_all(int n)
 {
-    Writer w("pairs_all_to_all", TW_COLL_ALL_TO_ALL, n);
+    Writer w("pairs_all_to_all", TW_COLL_ALL_TO_ALL_V, n);
     uint32_t N = (uint32_t)n;
     uint8_t in = w.part(TW_PART_PAIR_SEND, N, 2), out = w.part(TW_PART_PAIR_RECV, N, 2);
     w.build.plan->scratch_cells = 2 * N;
     w.build.plan->slices = 2;
     w.lanes(1);
     for (int r = 0; r < n; r++) {
-        uint32_t R = (uint32_t)r;
-        w.step(TW_OP_COPY).src(IN, in, 2 * R, 2).dst(OUT, out, 2 * R, 2).add(r, 0);
-        for (int k = 1; k < n; k++) {
-            uint32_t to = (uint32_t)((r + k) % n), from = (uint32_t)((r - k + n) % n);
+        for (int k = 0; k < n; k++) {
+            int peer = (k - r + n) % n;
+            uint32_t at = 2 * (uint32_t)peer;
+            if (peer == r) {
+                w.step(TW_OP_COPY).src(IN, in, at, 2).dst(OUT, out, at, 2).add(r, 0);
+                continue;
+            }
             if (r % 2)
-                w.step(TW_OP_COPY).src(IN, in, 2 * to, 2).dst(SCRATCH, in, 2 * to, 2).add(r, 0);
-            w.step(TW_OP_SEND).src(r % 2 ? SCRATCH : IN, in, 2 * to, 2).to((int)to).add(r, 0);
-            w.step(TW_OP_RECV).from((int)from).dst(OUT, out, 2 * from, 2).add(r, 0);
+                w.step(TW_OP_COPY).src(IN, in, at, 2).dst(SCRATCH, in, at, 2).add(r, 0);
+            w.step(TW_OP_SEND).src(r % 2 ? SCRATCH : IN, in, at, 2).to(peer).add(r, 0);
+            w.step(TW_OP_RECV).from(peer).dst(OUT, out, at, 2).add(r, 0);
         }
     }
     w.build.plan->depth = 2;

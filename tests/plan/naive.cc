@@ -2,6 +2,8 @@
 // Knows: the model of plan.h, read as literally and slowly as can be. Never knows: the checker.
 #include "plan/naive.hh"
 
+#include "plan/contract.hh"
+
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -77,10 +79,19 @@ struct Call {
             return pairs[(size_t)rank].at(group);
         if (part.kind == TW_PART_PAIR_RECV)
             return pairs.at(group)[(size_t)rank];
+        if (part.kind == TW_PART_PER_RANK)
+            return pairs.at(group).at(group);
+        if (part.kind == TW_PART_OWN)
+            return pairs[(size_t)rank][(size_t)rank];
         return count;
     }
     uint64_t cell_count(int rank, const tw_plan_part &part, uint32_t cell) const
     {
+        if (part.kind == TW_PART_SHARD) { // the rank's cells of all that the call's group has
+            uint64_t cells = (uint64_t)part.per * plan->nranks;
+            uint64_t nth = (uint64_t)rank * part.per + cell % part.per;
+            return count / cells + (nth < count % cells);
+        }
         uint64_t group = group_count(rank, part, cell / part.per);
         return group / part.per + (cell % part.per < group % part.per);
     }
@@ -127,17 +138,11 @@ const tw_plan_part *user_part(const tw_plan *plan, tw_plan_buf buf)
 
 bool may_alias(const tw_plan *plan, int rank)
 {
-    if (plan->coll == TW_COLL_REDUCE || plan->coll == TW_COLL_BROADCAST)
-        return rank == plan->root;
-    return plan->coll == TW_COLL_ALL_REDUCE || plan->coll == TW_COLL_ALL_GATHER ||
-           plan->coll == TW_COLL_REDUCE_SCATTER;
+    return contract::has_in(plan->coll, plan->root, rank) &&
+           contract::has_out(plan->coll, plan->root, rank);
 }
 
-bool adds(const tw_plan *plan)
-{
-    return plan->coll == TW_COLL_ALL_REDUCE || plan->coll == TW_COLL_REDUCE ||
-           plan->coll == TW_COLL_REDUCE_SCATTER;
-}
+bool adds(const tw_plan *plan) { return contract::reduces(plan->coll); }
 
 // ---- the machine --------------------------------------------------------------------------------
 
@@ -274,6 +279,9 @@ class Machine
         }
         if (draw(3) == 0) // all alike
             std::fill(call.inplace.begin(), call.inplace.end(), call.inplace[0]);
+        for (int r = 0; r < nranks_; r++) // in place, a rank gives as much as it gets
+            for (int q = 0; q < nranks_ && call.inplace[(size_t)r]; q++)
+                call.pairs[(size_t)q][(size_t)r] = call.pairs[(size_t)r][(size_t)q];
         for (int r = 0; r < nranks_; r++) {
             if (!may_alias(plan, r))
                 call.inplace[(size_t)r] = 0;
@@ -283,43 +291,35 @@ class Machine
         return call;
     }
 
-    size_t groups_size(const Call &call, int rank, tw_plan_buf buf, size_t groups) const
+    size_t group_size(const Call &call, int rank, bool in, int group) const
     {
-        const tw_plan_part *part = user_part(call.plan, buf);
+        return in ? contract::count_in(call.plan->coll, call.count, call.pairs, rank, group)
+                  : contract::count_out(call.plan->coll, call.count, call.pairs, rank, group);
+    }
+    // Elements before a group; all of them for the group past the last.
+    size_t group_start(const Call &call, int rank, bool in, int group) const
+    {
         size_t size = 0;
-        for (size_t g = 0; g < groups; g++)
-            size += part ? call.group_count(rank, *part, g) : call.count;
+        for (int g = 0; g < group; g++)
+            size += group_size(call, rank, in, g);
         return size;
+    }
+    int groups(const Call &call, bool in) const
+    {
+        bool many = in ? contract::many_in(call.plan->coll) : contract::many_out(call.plan->coll);
+        return many ? nranks_ : 1;
     }
     size_t in_size(const Call &call, int rank) const
     {
-        size_t ranks = (size_t)nranks_;
-        switch (call.plan->coll) {
-        case TW_COLL_BARRIER:
-            return 0;
-        case TW_COLL_BROADCAST:
-            return rank == call.plan->root ? call.count : 0;
-        case TW_COLL_REDUCE_SCATTER:
-        case TW_COLL_ALL_TO_ALL:
-            return groups_size(call, rank, TW_BUF_IN, ranks);
-        default:
-            return call.count;
-        }
+        return contract::has_in(call.plan->coll, call.plan->root, rank)
+                   ? group_start(call, rank, true, groups(call, true))
+                   : 0;
     }
     size_t out_size(const Call &call, int rank) const
     {
-        size_t ranks = (size_t)nranks_;
-        switch (call.plan->coll) {
-        case TW_COLL_BARRIER:
-            return 0;
-        case TW_COLL_REDUCE:
-            return rank == call.plan->root ? call.count : 0;
-        case TW_COLL_ALL_GATHER:
-        case TW_COLL_ALL_TO_ALL:
-            return groups_size(call, rank, TW_BUF_OUT, ranks);
-        default:
-            return call.count;
-        }
+        return contract::has_out(call.plan->coll, call.plan->root, rank)
+                   ? group_start(call, rank, false, groups(call, false))
+                   : 0;
     }
 
     void place(Rank &rank, int r, const Call &call) const
@@ -328,12 +328,11 @@ class Machine
         rank.out = in_size(call, r);
         if (!call.inplace[(size_t)r])
             return;
-        size_t own = (size_t)r * call.count;
         rank.out = 0;
-        if (call.plan->coll == TW_COLL_ALL_GATHER)
-            rank.in = own;
-        if (call.plan->coll == TW_COLL_REDUCE_SCATTER)
-            rank.out = own;
+        if (groups(call, false) > groups(call, true))
+            rank.in = group_start(call, r, false, r);
+        if (groups(call, true) > groups(call, false))
+            rank.out = group_start(call, r, true, r);
     }
 
     void begin(int r)
@@ -387,41 +386,26 @@ class Machine
             for (const Rank &other : ranks_)
                 if (other.call < rank.call || (other.call == rank.call && !other.running))
                     throw Failure("left the barrier alone");
-        size_t size = out_size(call, r);
-        for (size_t i = 0; i < size; i++) {
-            Number want;
-            if (adds(plan)) {
-                size_t at = plan->coll == TW_COLL_REDUCE_SCATTER ? (size_t)r * call.count + i : i;
-                want = call.algebra.round(call.algebra.finish(tree(call, at, 0, nranks_)));
-            } else if (plan->coll == TW_COLL_BROADCAST) {
-                want = call.input[(size_t)plan->root][i];
-            } else if (plan->coll == TW_COLL_ALL_GATHER) {
-                want = call.input[i / call.count][i % call.count];
-            } else {
-                want = exchanged(call, r, i);
-            }
-            if (rank.user[rank.out + i].bits != want.bits)
-                throw Failure("rank " + std::to_string(r) + " call " + std::to_string(rank.call) +
-                              " element " + std::to_string(i) + " is wrong");
-        }
+        if (!contract::has_out(plan->coll, plan->root, r))
+            return;
+        size_t at = 0;
+        for (int g = 0; g < groups(call, false); g++)
+            for (size_t i = 0; i < group_size(call, r, false, g); i++, at++)
+                if (rank.user[rank.out + at].bits != wanted(call, r, g, i).bits)
+                    throw Failure("rank " + std::to_string(r) + " call " +
+                                  std::to_string(rank.call) + " element " + std::to_string(at) +
+                                  " is wrong");
     }
 
-    // all_to_all: element i of OUT, whose groups are what each rank has for r.
-    Number exchanged(const Call &call, int r, size_t i) const
+    // Element i of a group of OUT.
+    Number wanted(const Call &call, int r, int group, size_t i) const
     {
-        const tw_plan_part *out = user_part(call.plan, TW_BUF_OUT);
-        const tw_plan_part *in = user_part(call.plan, TW_BUF_IN);
-        int from = 0;
-        for (; from < nranks_; from++) {
-            size_t group = out ? call.group_count(r, *out, (uint64_t)from) : call.count;
-            if (i < group)
-                break;
-            i -= group;
-        }
-        size_t start = 0;
-        for (int g = 0; g < r; g++)
-            start += in ? call.group_count(from, *in, (uint64_t)g) : call.count;
-        return call.input.at((size_t)from).at(start + i);
+        int coll = call.plan->coll, part = contract::source_group(coll, r);
+        int from = contract::source_rank(coll, call.plan->root, group);
+        size_t at = i + group_start(call, from, true, part);
+        if (!adds(call.plan))
+            return call.input.at((size_t)from).at(at);
+        return call.algebra.round(call.algebra.finish(tree(call, at, 0, nranks_)));
     }
 
     // ---- memory
@@ -653,6 +637,12 @@ class Machine
         if (message.wide != wide && !message.data.empty())
             throw Failure("message has another width");
     }
+    // Wide cells take narrow messages too.
+    static void meet_width(const Message &message, bool wide)
+    {
+        if (!wide)
+            want_width(message, false);
+    }
 
     void raise(const Call &call, const Lane &lane, const tw_plan_step &step)
     {
@@ -704,14 +694,15 @@ class Machine
             break;
         case TW_OP_RECV: {
             Message message = receive(lane, step);
-            want_width(message, dst_wide);
+            meet_width(message, dst_wide);
             store(dst(), message.data);
             break;
         }
         case TW_OP_RECV_REDUCE: {
             Message message = receive(lane, step);
-            want_width(message, src_wide);
-            store(dst(), polish(combine(call, step, src(), message.data, !src_wide), !dst_wide));
+            bool wide = src_wide || dst_wide;
+            meet_width(message, wide);
+            store(dst(), polish(combine(call, step, src(), message.data, !wide), !dst_wide));
             break;
         }
         case TW_OP_RECV_SEND: {
@@ -728,7 +719,7 @@ class Machine
         }
         case TW_OP_RECV_REDUCE_SEND: {
             Message message = receive(lane, step);
-            want_width(message, src_wide);
+            meet_width(message, src_wide);
             std::vector<Number> sum =
                 polish(combine(call, step, src(), message.data, !src_wide), !out_wide);
             if (step.flags & TW_STEP_STORE)

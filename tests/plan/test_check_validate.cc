@@ -72,6 +72,16 @@ TEST_F(Validate, Header)
               "plan wide_ring: partition 0 is filled at run time, which no executor serves");
     EXPECT_EQ(of("pairs_all_to_all", [](tw_plan &p) { p.parts[0].groups = 4; }),
               "plan pairs_all_to_all: partition 0 of pairs has 4 groups for 3 ranks");
+    EXPECT_EQ(of("pairs_all_to_all", [](tw_plan &p) { p.parts[0].kind = TW_PART_OWN; }),
+              "plan pairs_all_to_all: partition 0 of the rank's own has 3 groups, not one");
+    EXPECT_EQ(
+        of("pairs_all_to_all",
+           [](tw_plan &p) {
+               p.parts[0].kind = TW_PART_SHARD;
+               p.parts[0].groups = 1;
+           }),
+        "plan pairs_all_to_all: rank 0 channel 0 lane 0 step 0 (copy): partition 0, of shards, "
+        "cuts in");
     EXPECT_EQ(of("wide_ring", [](tw_plan &p) { p.only_rank = 1; }),
               "plan wide_ring: has lanes of rank 0, but is of rank 1 only");
     EXPECT_NE(of("wide_ring", [](tw_plan &p) { memset(p.name, 'x', sizeof(p.name)); }), "");
@@ -174,7 +184,7 @@ TEST_F(Validate, Contract)
               "partition 0 (kind 0, 2 groups) does not cut in, which has 1 groups");
     EXPECT_EQ(of("put_all_gather", [](tw_plan &p) { p.parts[1].per = 3; }),
               "plan put_all_gather: rank 0 channel 0 lane 0 step 2 (copy): "
-              "partition 1 cuts groups of out into 3 equal cells, an earlier step into 2 equal");
+              "partition 1 cuts groups of out into 3 cells, an earlier step into 2");
     EXPECT_EQ(of("put_all_gather", [](tw_plan &p) { p.caps = TW_CAP_PUT_SCRATCH; }),
               "plan put_all_gather: rank 0 channel 0 lane 0 step 4 (put): "
               "touches out of a peer without the capability for it");
@@ -189,7 +199,7 @@ TEST_F(Validate, Fit)
               "src has 3 cells, dst has 2");
     EXPECT_EQ(step("push_all_reduce", 0, [](tw_plan_step &s) { s.dst.first--; }),
               "in cell 2 (partition 0) does not fit scratch cell 4 (partition 0)");
-    EXPECT_EQ(step("pairs_all_to_all", 0, [](tw_plan_step &s) { s.dst.first -= 2; }),
+    EXPECT_EQ(step("pairs_all_to_all", 6, [](tw_plan_step &s) { s.dst.first -= 2; }),
               "in cell 2 (partition 0) does not fit out cell 0 (partition 1)");
 }
 
@@ -205,9 +215,11 @@ TEST_F(Validate, Width)
               "rounds, but src is not wide");
     EXPECT_EQ(step("wide_ring", 3,
                    [](tw_plan_step &s) {
+                       s.op = TW_OP_RECV_REDUCE_SEND;
+                       s.to = 2;
                        s.src.buf = TW_BUF_IN;
                        s.dst.buf = TW_BUF_WIDE;
-                       s.flags &= (uint8_t)~TW_STEP_ROUND;
+                       s.flags = TW_STEP_STORE;
                    }),
               "narrow src goes to a wide dst");
     EXPECT_EQ(step("wide_ring", 3, [](tw_plan_step &s) { s.dst.buf = TW_BUF_WIDE; }),

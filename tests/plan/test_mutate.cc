@@ -12,6 +12,7 @@
 #include <ctime>
 #include <random>
 
+#include "plan/contract.hh"
 #include "plan/hand.hh"
 #include "plan/mutate.hh"
 #include "plan/naive.hh"
@@ -47,8 +48,7 @@ double budget()
 
 HandPlan generated(const tw_algo *algo, tw_coll coll, int nranks, uint32_t channels)
 {
-    bool rooted = coll == TW_COLL_REDUCE || coll == TW_COLL_BROADCAST;
-    tw_algo_args args = {coll, nranks, rooted ? nranks / 2 : 0, -1, channels};
+    tw_algo_args args = {coll, nranks, contract::rooted(coll) ? nranks / 2 : 0, -1, channels, 0};
     tw_plan *plan = nullptr;
     EXPECT_EQ(algo->generate(&args, &plan), TWILL_OK) << algo->name;
     return HandPlan(plan);
