@@ -44,7 +44,8 @@ static void field_free(struct field *field)
 
 static bool may_use(const struct tw_crossover_args *args, const struct tw_algo *algo)
 {
-    return (algo->colls >> args->coll & 1) && (algo->caps & ~args->caps) == 0 &&
+    uint32_t serves = args->deterministic ? algo->deterministic : algo->colls;
+    return (serves >> args->coll & 1) && (algo->caps & ~args->caps) == 0 &&
            !(args->skip && args->skip(args->skip_ctx, algo));
 }
 
