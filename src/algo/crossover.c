@@ -24,8 +24,8 @@ struct field {
 
 uint64_t tw_crossover_count(enum tw_coll coll, int nranks, uint64_t bytes, uint32_t type_bytes)
 {
-    bool groups =
-        coll == TW_COLL_REDUCE_SCATTER || coll == TW_COLL_ALL_GATHER || coll == TW_COLL_ALL_TO_ALL;
+    const struct tw_coll_rule *rule = tw_coll_rule(coll);
+    bool groups = rule->in.many || rule->out.many;
     uint64_t each = groups ? bytes / (uint64_t)nranks + (bytes % (uint64_t)nranks != 0) : bytes;
     if (coll == TW_COLL_BARRIER)
         return 0;

@@ -14,7 +14,7 @@
 
 #define SIM_EXIT_USAGE 2
 #define SIM_EXIT_FAILED 3
-#define SIM_FILES_MOST 32
+#define SIM_FILES_MOST 256
 
 /* ---- what ranks run on (machine.c) ---------------------------------------------------------- */
 
