@@ -22,4 +22,6 @@ endif
 dist_man_MANS += docs/man/twill-info.1
 dist_man_MANS += docs/man/twill-perf.1
 dist_man_MANS += docs/man/twill-run.1
+dist_man_MANS += docs/man/twill-sim.1
 dist_man_MANS += docs/man/twill-topo.1
+dist_man_MANS += docs/man/twill-tune.1

@@ -24,8 +24,8 @@ struct field {
 
 uint64_t tw_crossover_count(enum tw_coll coll, int nranks, uint64_t bytes, uint32_t type_bytes)
 {
-    bool groups =
-        coll == TW_COLL_REDUCE_SCATTER || coll == TW_COLL_ALL_GATHER || coll == TW_COLL_ALL_TO_ALL;
+    const struct tw_coll_rule *rule = tw_coll_rule(coll);
+    bool groups = rule->in.many || rule->out.many;
     uint64_t each = groups ? bytes / (uint64_t)nranks + (bytes % (uint64_t)nranks != 0) : bytes;
     if (coll == TW_COLL_BARRIER)
         return 0;
@@ -44,7 +44,8 @@ static void field_free(struct field *field)
 
 static bool may_use(const struct tw_crossover_args *args, const struct tw_algo *algo)
 {
-    return (algo->colls >> args->coll & 1) && (algo->caps & ~args->caps) == 0 &&
+    uint32_t serves = args->deterministic ? algo->deterministic : algo->colls;
+    return (serves >> args->coll & 1) && (algo->caps & ~args->caps) == 0 &&
            !(args->skip && args->skip(args->skip_ctx, algo));
 }
 
@@ -88,7 +89,7 @@ static enum twill_status price_of(const struct field *field, const struct entry 
                                   uint64_t bytes, uint64_t *time)
 {
     const struct tw_crossover_args *args = field->args;
-    struct tw_cost_price price;
+    struct tw_cost_price price = {.time_ps = 0};
     struct tw_cost_call call = {
         .count = tw_crossover_count(args->coll, args->nranks, bytes, args->type_bytes),
         .type_bytes = args->type_bytes,

@@ -24,6 +24,7 @@ struct tw_crossover_args {
     int root;
     uint32_t channels;
     uint32_t caps; /* tw_plan_cap that the links offer; algorithms that need more are left out */
+    bool deterministic;  /* only algorithms that do it in the defined order */
     uint32_t type_bytes; /* of an element; sizes are rounded up to whole elements a group */
     uint64_t max_bytes;  /* priced up to here; beyond it the last winner holds. 1 to 1 TiB */
     const struct tw_cost_net *net;

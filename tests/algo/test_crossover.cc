@@ -129,6 +129,12 @@ TEST_F(Crossover, CapsAndSkipsLeaveOut)
     ASSERT_EQ(tw_crossover_make(&args_, &made), TWILL_OK);
     EXPECT_EQ(made.nrows, 1u);
     EXPECT_STREQ(made.rows[0].algo->name, "direct_put");
+    args_.deterministic = true;
+    EXPECT_EQ(tw_crossover_make(&args_, &made), TWILL_ERR_UNSUPPORTED);
+    args_.skip = nullptr;
+    ASSERT_EQ(tw_crossover_make(&args_, &made), TWILL_OK);
+    for (uint32_t r = 0; r < made.nrows; r++)
+        EXPECT_TRUE(made.rows[r].algo->deterministic >> TW_COLL_ALL_REDUCE & 1);
     args_.max_bytes = 0;
     EXPECT_EQ(tw_crossover_make(&args_, &made), TWILL_ERR_INVALID);
 }
