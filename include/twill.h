@@ -103,8 +103,7 @@ TWILL_API const char *twill_status_string(enum twill_status status);
 
 /* ---- types and reductions ----------------------------------------------------------------- */
 
-/* X(name, value, bytes). Values are frozen. Those that a build does not serve are refused by
- * the calls with TWILL_ERR_UNSUPPORTED. */
+/* X(name, value, bytes). Values are frozen. */
 #define TWILL_TYPE_LIST(X)                                                                         \
     X(INT8, 0, 1)                                                                                  \
     X(UINT8, 1, 1)                                                                                 \
@@ -125,14 +124,23 @@ typedef enum {
 #undef TWILL_TYPE_ENUM
 } twill_type_t;
 
-/* Integers wrap. 16- and 8-bit floats are widened to float32 for each operation and rounded once
- * to nearest even. A NaN in any operand gives a NaN, also for max and min; -0 is less than +0. */
+/*
+ * Integers wrap. 16- and 8-bit floats are widened to float32 for each operation and rounded once,
+ * to nearest even; float8 saturates at its largest number. A NaN in any operand gives a NaN, also
+ * for max and min; -0 is less than +0. docs/numbers.md says all of it, in tables.
+ */
 typedef enum {
     TWILL_SUM = 0,
     TWILL_PROD = 1,
     TWILL_MAX = 2,
     TWILL_MIN = 3,
-    TWILL_AVG = 4, /* sum, then divided by the number of ranks; integers truncate toward zero */
+    TWILL_AVG = 4,  /* sum, then divided by the number of ranks; integers truncate toward zero */
+    TWILL_BAND = 5, /* bitwise and, or, exclusive or: of integers only */
+    TWILL_BOR = 6,
+    TWILL_BXOR = 7,
+    /* Values from here on are handles of twill_op_create_premul_sum. */
+    TWILL_OP_CREATED = 1 << 16,
+    TWILL_OP_LAST = INT32_MAX
 } twill_redop_t;
 
 /* ---- handles ------------------------------------------------------------------------------ */
@@ -567,6 +575,54 @@ TWILL_API enum twill_status twill_group_start(void);
  */
 TWILL_API enum twill_status twill_group_end(void);
 
+/* ---- created reductions ------------------------------------------------------------------- */
+
+/* Where the scalar of a created reduction is read. */
+typedef enum {
+    TWILL_SCALAR_POINTER = 0, /* from the caller's memory, whenever a call runs */
+    TWILL_SCALAR_VALUE = 1    /* once, when the reduction is created */
+} twill_scalar_t;
+
+/**
+ * Make a reduction that multiplies this rank's input by a scalar and sums the products:
+ * recvbuf[i] = sum over ranks of scalar * sendbuf[i], each rank with its own scalar. Every rank of
+ * a call uses a created sum; handles need not be equal. It costs no more than the call's scalar.
+ *
+ * @param op         out, a handle for calls on comm with elements of type; not NULL. Good until
+ *                   twill_op_destroy or the end of comm; not reused in this process
+ * @param scalar     one element of type, any alignment; not NULL. With TWILL_SCALAR_POINTER
+ *                   borrowed: each call reads it when it runs on this rank, and it must stay as it
+ *                   is from then until the call is done
+ * @param type       of the scalar and of the calls
+ * @param residence  when scalar is read
+ * @param comm       a ready communicator
+ *
+ * @return TWILL_OK
+ *         TWILL_ERR_INVALID  an argument is none of the above; *op is untouched
+ *         TWILL_ERR_NOMEM    memory; or 2^31 - 2^16 reductions were made in this process
+ *         and what every call on a communicator returns when it is failed, not ready or in use
+ *
+ * Threads: one at a time for comm. Not a collective, and never waits; may allocate.
+ */
+TWILL_API enum twill_status twill_op_create_premul_sum(twill_redop_t *op, const void *scalar,
+                                                       twill_type_t type, twill_scalar_t residence,
+                                                       twill_comm_t comm);
+
+/**
+ * End a created reduction. Calls that were made with it, also those in a stream or an open group,
+ * are not affected: they have copied it (with TWILL_SCALAR_POINTER the address, not the scalar).
+ *
+ * @param op    of twill_op_create_premul_sum on comm; dead afterwards
+ * @param comm  in any state
+ *
+ * @return TWILL_OK
+ *         TWILL_ERR_INVALID  comm is no communicator, or op is not one of its created reductions
+ *         TWILL_ERR_BUSY     another thread is inside a call of comm
+ *
+ * Threads: one at a time for comm. Never waits.
+ */
+TWILL_API enum twill_status twill_op_destroy(twill_redop_t op, twill_comm_t comm);
+
 /* ---- collectives and point to point -------------------------------------------------------- */
 
 /*
@@ -578,7 +634,8 @@ TWILL_API enum twill_status twill_group_end(void);
  *                 and takes its place in the order. A count whose bytes (over all ranks) do not fit
  *                 size_t is TWILL_ERR_INVALID
  * @param type     of the elements; any alignment is legal, the element's own is faster
- * @param op       the reduction; TWILL_AVG divides by the number of ranks
+ * @param op       the reduction: one of twill_redop_t, or created on comm for type. TWILL_AVG
+ * divides by the number of ranks; TWILL_BAND, TWILL_BOR and TWILL_BXOR are of integers only
  * @param root, peer  ranks, 0 to size - 1
  * @param comm     a ready communicator
  * @param stream   NULL: the call blocks until this rank's part is done. Otherwise it is queued and
@@ -592,8 +649,6 @@ TWILL_API enum twill_status twill_group_end(void);
  *                            affected, comm stays healthy
  *         TWILL_ERR_USAGE    comm is connecting, finalizing or finalized
  *         TWILL_ERR_BUSY     another thread is inside a call of comm
- *         TWILL_ERR_UNSUPPORTED  this build does not serve the type, or the type with the op;
- *                            nothing was started
  *         TWILL_ERR_NOMEM    nothing was started on this rank
  *         TWILL_ERR_PEER, TWILL_ERR_MISMATCH, TWILL_ERR_TIMEOUT, TWILL_ERR_ABORTED
  *                            the communicator has failed (also before this call)
@@ -601,9 +656,7 @@ TWILL_API enum twill_status twill_group_end(void);
  * In place means that sendbuf and recvbuf are exactly the stated addresses; some ranks may be in
  * place and others not.
  *
- * Moving data (broadcast, all_gather, all_to_all, send, receive) serves every type; reductions
- * serve int8 to int64, uint8 to uint64, bfloat16, float32 and float64 with every op; float16 and
- * the fp8 types do not reduce yet.
+ * Every type is served by every call. What reductions compute is said in docs/numbers.md.
  */
 
 /* Options of the extended calls to come, which take a pointer to one; NULL is legal everywhere. */

@@ -6,7 +6,7 @@
 
 /* ---- the plan around a program -------------------------------------------------------------- */
 
-static void job_parts(struct tw_algo_job *job, uint32_t per)
+static void job_parts(struct tw_algo_job *job, uint32_t per, bool own_scratch)
 {
     const struct tw_coll_buf *in = &job->rule->in, *out = &job->rule->out;
     uint32_t nranks = (uint32_t)job->nranks;
@@ -19,6 +19,12 @@ static void job_parts(struct tw_algo_job *job, uint32_t per)
         job->out_part =
             tw_build_part(&job->build, (enum tw_part_kind)out->kind, out->many ? nranks : 1, per);
     job->scratch_part = out->many ? job->out_part : job->in_part;
+    if (!own_scratch)
+        return;
+    if (in->many || out->many)
+        job->scratch_part = out->many ? job->in_part : job->out_part;
+    else
+        job->scratch_part = tw_build_part(&job->build, TW_PART_SHARD, 1, job->channels);
 }
 
 /* The job of a single rank: IN is OUT. */
@@ -75,7 +81,7 @@ enum twill_status tw_algo_form_plan(const struct tw_algo_form *form,
     if (tw_failed(job.build.status))
         return job.build.status;
     uint32_t per = args->nranks == 1 ? 1 : form->chunks * job.channels;
-    job_parts(&job, per);
+    job_parts(&job, per, form->own_scratch && args->nranks > 1);
     if (args->nranks == 1) {
         job.build.plan->deterministic = form->deterministic;
         program_alone(&job, per);
@@ -161,6 +167,16 @@ uint32_t tw_algo_copy(const struct tw_algo_lane *lane, struct tw_plan_span src,
                       struct tw_plan_span dst)
 {
     struct tw_plan_step step = step_of(TW_OP_COPY, 0, TW_NO_RANK, TW_NO_RANK);
+    step.src = src;
+    step.dst = dst;
+    return lane_step(lane, step);
+}
+
+uint32_t tw_algo_finish(const struct tw_algo_lane *lane, struct tw_plan_span src,
+                        struct tw_plan_span dst)
+{
+    struct tw_plan_step step =
+        step_of(TW_OP_COPY, TW_STEP_FINAL | TW_STEP_ROUND, TW_NO_RANK, TW_NO_RANK);
     step.src = src;
     step.dst = dst;
     return lane_step(lane, step);

@@ -15,7 +15,8 @@
  *
  * Scratch chunks have the sizes of the collective's groups. Where these differ (the v-variants)
  * chunk c of scratch is as large as group c and there are no more of them than groups; else any
- * chunk fits any other of its number modulo `chunks`.
+ * chunk fits any other of its number modulo `chunks`. With own_scratch they all fit the rank's own
+ * chunk: that of its number among nranks chunks, or its group.
  */
 struct tw_algo_job;
 
@@ -33,6 +34,7 @@ struct tw_algo_form {
     uint32_t nsigs, sig_max;
     uint32_t caps;
     uint32_t param;     /* of the algorithm: radix, aggregation, ... */
+    bool own_scratch;   /* SCRATCH and WIDE chunks are all as large as the rank's own chunk */
     bool one_channel;   /* spans need the cells of a chunk to be one */
     bool deterministic; /* adds in the defined order, unrounded: see tw_plan.deterministic */
     tw_algo_program_fn program;
@@ -80,6 +82,9 @@ struct tw_plan_span tw_algo_chunk(const struct tw_algo_lane *lane, enum tw_plan_
 /* One step each; return its index in the lane. flags: tw_plan_flag. */
 uint32_t tw_algo_copy(const struct tw_algo_lane *lane, struct tw_plan_span src,
                       struct tw_plan_span dst);
+/** The copy that ends a reduction: finishes WIDE partials and rounds them. */
+uint32_t tw_algo_finish(const struct tw_algo_lane *lane, struct tw_plan_span src,
+                        struct tw_plan_span dst);
 uint32_t tw_algo_reduce(const struct tw_algo_lane *lane, struct tw_plan_span src,
                         struct tw_plan_span dst, uint8_t flags);
 uint32_t tw_algo_send(const struct tw_algo_lane *lane, int to, struct tw_plan_span src);
@@ -144,6 +149,12 @@ enum twill_status tw_algo_circulant_as(const char *name, const struct tw_algo_ar
                                        struct tw_plan **plan);
 enum twill_status tw_algo_direct(const struct tw_algo_args *args, struct tw_plan **plan);
 enum twill_status tw_algo_two_shot(const struct tw_algo_args *args, struct tw_plan **plan);
+enum twill_status tw_algo_ordered(const struct tw_algo_args *args, struct tw_plan **plan);
+enum twill_status tw_algo_ordered_as(const char *name, const struct tw_algo_args *args,
+                                     struct tw_plan **plan);
+enum twill_status tw_algo_ordered_direct(const struct tw_algo_args *args, struct tw_plan **plan);
+enum twill_status tw_algo_ordered_tree(const struct tw_algo_args *args, struct tw_plan **plan);
+enum twill_status tw_algo_ordered_halving(const struct tw_algo_args *args, struct tw_plan **plan);
 enum twill_status tw_algo_direct_put(const struct tw_algo_args *args, struct tw_plan **plan);
 enum twill_status tw_algo_two_shot_put(const struct tw_algo_args *args, struct tw_plan **plan);
 enum twill_status tw_algo_binomial(const struct tw_algo_args *args, struct tw_plan **plan);
@@ -152,6 +163,7 @@ enum twill_status tw_algo_double_tree(const struct tw_algo_args *args, struct tw
 enum twill_status tw_algo_bruck(const struct tw_algo_args *args, struct tw_plan **plan);
 enum twill_status tw_algo_pat(const struct tw_algo_args *args, struct tw_plan **plan);
 enum twill_status tw_algo_pairwise(const struct tw_algo_args *args, struct tw_plan **plan);
+enum twill_status tw_algo_two_level(const struct tw_algo_args *args, struct tw_plan **plan);
 enum twill_status tw_algo_linear(const struct tw_algo_args *args, struct tw_plan **plan);
 enum twill_status tw_algo_dissemination(const struct tw_algo_args *args, struct tw_plan **plan);
 

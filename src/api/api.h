@@ -54,4 +54,10 @@ enum twill_status tw_api_config(const struct twill_config *config, struct tw_com
 /** End what is left of comm's registrations. */
 void tw_api_reg_drop(twill_comm_t comm);
 
+/** A call's reduction exists and fits its type, which is one; ERR_INVALID otherwise (tw_fail
+ * called, not kept). A created one is put in place of its handle. */
+enum twill_status tw_api_redop(struct tw_call *call, const char *name);
+/** End what is left of comm's created reductions. */
+void tw_api_redop_drop(twill_comm_t comm);
+
 #endif

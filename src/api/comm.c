@@ -201,6 +201,7 @@ enum twill_status twill_comm_destroy(twill_comm_t comm)
     if (tw_failed(status))
         return tw_api_comm_error(comm, status);
     tw_api_reg_drop(comm);
+    tw_api_redop_drop(comm);
     return tw_comm_retire(comm);
 }
 

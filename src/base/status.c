@@ -164,7 +164,8 @@ const char *tw_redop_name(twill_redop_t op)
 {
     static const char *const names[] = {
         [TWILL_SUM] = "sum", [TWILL_PROD] = "prod", [TWILL_MAX] = "max",
-        [TWILL_MIN] = "min", [TWILL_AVG] = "avg",
+        [TWILL_MIN] = "min", [TWILL_AVG] = "avg",   [TWILL_BAND] = "band",
+        [TWILL_BOR] = "bor", [TWILL_BXOR] = "bxor", [TW_REDOP_PREMUL_SUM] = "premul_sum",
     };
     size_t i = (size_t)op;
 

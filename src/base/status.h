@@ -60,7 +60,11 @@ static inline bool tw_failed(enum twill_status status) { return status < 0; }
 size_t tw_type_bytes(twill_type_t type);
 /** "float32", "int8", ...; NULL for a value that is no type. */
 const char *tw_type_name(twill_type_t type);
-/** "sum", "prod", ...; NULL for a value that is no operation. */
+/* What a created sum is inside the library, whatever its handle: it reduces as sum does, after each
+ * rank has multiplied its input. Not a value for callers. */
+#define TW_REDOP_PREMUL_SUM ((twill_redop_t)(TWILL_BXOR + 1))
+#define TW_REDOP_COUNT (TWILL_BXOR + 2)
+/** "sum", "prod", ..., "premul_sum"; NULL for a value that is no operation. */
 const char *tw_redop_name(twill_redop_t op);
 
 #endif

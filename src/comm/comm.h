@@ -26,6 +26,7 @@ struct tw_proc {
     enum tw_isa isa;
     int cpu_quota;                /* CPUs that the cgroup allows; 0: no limit */
     uint64_t pause_ps;            /* of tw_pause_ps */
+    uint64_t redops;              /* atomic: created so far (src/api/op.c) */
     struct tw_progress *progress; /* owned; runs what streams were given (progress.c) */
 };
 /** Opened at the first reference: parameters frozen, nets opened, control thread started. ERR_USAGE
@@ -88,8 +89,9 @@ struct twill_comm {
     uint64_t id_hash;
     pthread_t init_thread;
     bool init_thread_on;
-    uintptr_t user;         /* atomic: thread inside a call, 0 none: detects two at once */
-    struct twill_reg *regs; /* owned: registrations (src/api/mem.c) */
+    uintptr_t user;          /* atomic: thread inside a call, 0 none: detects two at once */
+    struct twill_reg *regs;  /* owned: registrations (src/api/mem.c) */
+    struct tw_redop *redops; /* owned: created reductions (src/api/op.c) */
     /* under the loop's lock (retire.c) */
     bool retired;                   /* its user is done with it */
     struct twill_comm *parked_next; /* it waits for other ranks of this process */
@@ -215,8 +217,16 @@ enum twill_status tw_progress_create(struct tw_progress **progress);
 /** Nothing is queued any more. Ends and joins the thread; NULL: nothing. */
 void tw_progress_destroy(struct tw_progress *progress);
 
+/* What premul_sum multiplies by: read at `at` when the call runs, or `value` if that is NULL. One
+ * element of the call's type, in the first bytes. */
+struct tw_scalar {
+    const void *at; /* the user's, borrowed until the call is done */
+    uint64_t value;
+};
+
 struct tw_call {
     struct tw_call_info info;
+    struct tw_scalar scalar; /* of premul_sum */
     const void *in;
     void *out;
     struct twill_comm *comm;

@@ -95,6 +95,7 @@ void tw_op_init(struct tw_op *op, const struct tw_call *call)
     op->info = call->info;
     op->in = call->in;
     op->out = call->out;
+    op->scalar = call->scalar;
     op->stream = call->stream;
     op->stream_next = NULL;
     op->lane_next = NULL;

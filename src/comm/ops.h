@@ -19,6 +19,7 @@ struct tw_op {
     struct tw_call_info info;
     const void *in;           /* the user's, borrowed until done */
     void *out;                /* the user's, borrowed until done */
+    struct tw_scalar scalar;  /* of premul_sum */
     struct tw_stream *stream; /* borrowed; NULL: somebody waits for the item */
     uint64_t ticket; /* of the group or call: ops with one ticket do not wait for another */
     struct tw_op *stream_next, *lane_next;

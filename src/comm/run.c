@@ -44,6 +44,7 @@ static enum twill_status op_start(struct tw_ops *ops, struct tw_op *op, struct t
         .count = op->info.count,
         .type = op->info.type,
         .op = op->info.op,
+        .scalar = op->scalar.at ? op->scalar.at : &op->scalar.value,
         .header = tw_record_begin(ops->comm, &op->info),
     };
     op->number = tw_record_number(ops->comm, &op->info);

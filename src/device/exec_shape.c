@@ -120,7 +120,9 @@ enum twill_status tw_exec_shape(const struct tw_plan *plan, size_t count, size_t
         return tw_fail(TWILL_ERR_INVALID, "elements of %zu bytes", type_bytes);
     }
     for (uint32_t p = 0; p < plan->nparts; p++) {
-        const size_t elems = ceil_div(count, plan->parts[p].per);
+        const bool shard = plan->parts[p].kind == TW_PART_SHARD;
+        const size_t cells = (size_t)plan->parts[p].per * (shard ? (size_t)plan->nranks : 1);
+        const size_t elems = ceil_div(count, cells);
 
         most = elems > most ? elems : most;
     }

@@ -4,20 +4,27 @@
 #include "plan/check.h"
 #include "plan/validate.h"
 
-static uint32_t part_classes(const struct tw_plan *plan, const struct tw_plan_part *part,
-                             uint64_t *count)
+/* Sizes that cells of a partition can have: those of other partitions of its kind and per too. */
+struct classes {
+    uint32_t kind, per;
+    uint64_t count;
+};
+
+static struct classes classes_of(const struct tw_plan *plan, const struct tw_plan_part *part)
 {
-    uint64_t groups = (uint64_t)plan->nranks * (uint64_t)plan->nranks;
-    if (part->kind == TW_PART_EQUAL)
-        groups = 1;
-    if (part->kind == TW_PART_PER_RANK)
-        groups = part->groups;
-    if (part->kind == TW_PART_OWN)
-        groups = (uint64_t)plan->nranks;
-    *count = groups * part->per;
-    if (part->kind == TW_PART_OWN)
-        return TW_PART_PER_RANK;
-    return part->kind == TW_PART_PAIR_RECV ? TW_PART_PAIR_SEND : part->kind;
+    uint64_t ranks = (uint64_t)plan->nranks;
+    switch ((enum tw_part_kind)part->kind) {
+    case TW_PART_EQUAL:
+        return (struct classes){TW_PART_EQUAL, part->per, part->per};
+    case TW_PART_SHARD:
+        return (struct classes){TW_PART_EQUAL, (uint32_t)ranks * part->per, ranks * part->per};
+    case TW_PART_PER_RANK:
+        return (struct classes){TW_PART_PER_RANK, part->per, (uint64_t)part->groups * part->per};
+    case TW_PART_OWN:
+        return (struct classes){TW_PART_PER_RANK, part->per, ranks * part->per};
+    default:
+        return (struct classes){TW_PART_PAIR_SEND, part->per, ranks * ranks * part->per};
+    }
 }
 
 /* Number the sizes that cells can have: partitions of one kind and `per` share theirs. p2p plans
@@ -27,16 +34,15 @@ static bool sizes_number(struct tw_check *ck, struct tw_check_prog *prog)
     const struct tw_plan *plan = prog->plan;
     uint64_t next = 0;
     for (uint32_t p = 0; p < plan->nparts; p++) {
-        uint64_t count, most = 0;
-        uint32_t kind = part_classes(plan, &plan->parts[p], &count);
+        struct classes own = classes_of(plan, &plan->parts[p]);
+        uint64_t most = 0;
         uint32_t same = p;
         for (uint32_t q = plan->nparts; q-- > 0;) {
-            uint64_t other;
-            if (part_classes(plan, &plan->parts[q], &other) != kind ||
-                plan->parts[q].per != plan->parts[p].per)
+            struct classes other = classes_of(plan, &plan->parts[q]);
+            if (other.kind != own.kind || other.per != own.per)
                 continue;
             same = q;
-            most = other > most ? other : most;
+            most = other.count > most ? other.count : most;
         }
         prog->key_base[p] = (uint32_t)next;
         if (same < p)

@@ -106,16 +106,21 @@ static void op_widths(struct linker *ln, uint32_t rule)
     const struct tw_plan_step *step = ln->step;
     struct tw_check_op *op = ln->op;
     bool det = ln->prog->goal != NULL;
+    bool stores = op->traits & TW_DO_DST_WRITE;
     uint8_t src = step->src.block ? width_of(&step->src) : TW_WIDTH_ANY;
     uint8_t dst = step->dst.block ? width_of(&step->dst) : TW_WIDTH_ANY;
-    op->in_width = rule & TW_TRAIT_REDUCES ? src : dst;
+    /* what a message meets: WIDE cells take both widths */
+    uint8_t sum = rule & TW_TRAIT_DST_READ ? dst : src;
+    if (stores && dst == TW_WIDTH_WIDE)
+        sum = TW_WIDTH_WIDE;
+    op->in_width = rule & TW_TRAIT_REDUCES ? sum : dst;
+    if (op->in_width == TW_WIDTH_WIDE && !(rule & TW_TRAIT_SENDS && !(rule & TW_TRAIT_REDUCES)))
+        op->in_width = TW_WIDTH_ANY;
     op->out_width = (rule & (TW_TRAIT_SRC | TW_TRAIT_SRC_MAYBE)) ? src : TW_WIDTH_ANY;
     if (step->flags & TW_STEP_ROUND)
         op->out_width = TW_WIDTH_NARROW;
     if (!det || !(rule & (TW_TRAIT_SRC | TW_TRAIT_SRC_MAYBE)))
         return;
-    bool stores = op->traits & TW_DO_DST_WRITE;
-    uint8_t sum = rule & TW_TRAIT_DST_READ ? dst : src;
     if ((rule & TW_TRAIT_REDUCES) && sum == TW_WIDTH_NARROW)
         op->traits |= TW_DO_ROUND_OP;
     if ((stores ? dst : op->out_width) == TW_WIDTH_NARROW)

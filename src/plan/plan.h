@@ -18,6 +18,9 @@
  * sub-cells whose sizes differ by at most one (the first count % per have one more). Kinds say what
  * the counts are: EQUAL the call's count for every group; PER_RANK counts[group] of the call;
  * PAIR_SEND / PAIR_RECV the rank's own row / column of an all_to_all_v; RUNTIME filled by a step.
+ * SHARD, for SCRATCH and WIDE only and of one group, is what an EQUAL group that is cut into nranks
+ * * per cells has for the rank: its cells rank * per and on. Cells of SCRATCH and WIDE that EQUAL,
+ * OWN or SHARD cuts go on past the groups, sub-cells of one more group each.
  * Two cells "fit" when they have equal sub-index and `per`, and their groups are bound to equal
  * counts.
  *
@@ -50,11 +53,13 @@
  * lane to the same peer, and by nothing else that the lane does.
  *
  * Width. WIDE cells hold fp32 partials, all others the call's type; a message has one width. A
- * local or addressed source that is narrow widens into a WIDE dst (copy, reduce, put, get,
- * get_reduce). Wide to narrow happens only with ROUND, for which src is WIDE and dst is not: copy,
- * put, get, recv_reduce; a send or recv_reduce_send with ROUND sends a narrow message. Otherwise a
- * message is as wide as its sender's src; recv wants the width of its dst, recv_reduce(_send) that
- * of its src, recv_send that of its dst if it has one. FINAL goes before the rounding.
+ * local or addressed source that is narrow widens into a WIDE dst (copy, reduce, recv_reduce, put,
+ * get, get_reduce). Wide to narrow happens only with ROUND, for which src is WIDE and dst is not:
+ * copy, put, get, recv_reduce; a send or recv_reduce_send with ROUND sends a narrow message.
+ * Otherwise a message is as wide as its sender's src. A wide message must meet WIDE cells: recv's
+ * dst, recv_reduce's src or dst, recv_reduce_send's src; a narrow one that meets them widens, as
+ * does a narrow src of a recv_reduce into WIDE. recv_send wants the width of its dst if it has one.
+ * FINAL goes before the rounding.
  */
 
 enum tw_coll {
@@ -84,6 +89,7 @@ enum tw_part_kind {
     TW_PART_PAIR_SEND,
     TW_PART_PAIR_RECV,
     TW_PART_OWN,
+    TW_PART_SHARD,
     TW_PART_RUNTIME
 };
 
@@ -175,7 +181,7 @@ enum tw_plan_cap {                         /* what the ranks' links must offer *
 struct tw_plan {
     char name[TW_PLAN_NAME_BYTES]; /* the algorithm's, for messages */
     uint8_t coll;
-    bool deterministic; /* claims the reduction tree of DESIGN 2.3 */
+    bool deterministic; /* claims the defined order: docs/algorithms.md */
     int32_t nranks;
     int32_t root;    /* 0 where the collective has none */
     uint32_t depth;  /* least FIFO depth for which it is free of deadlock; 0: it uses no FIFO */
@@ -322,31 +328,44 @@ static inline struct tw_plan_span tw_span_none(void)
 
 /* ---- composition (compose.c) ---------------------------------------------------------------- */
 
-/**
- * Put the programs of `sub` (all ranks present) into the plan being built.
- *
- * @param rank_map  [sub->nranks] rank of the outer plan for each of sub's
- * @param cell_map  first outer cell for sub's cell 0, per buffer; sub's cell c of partition p
- * becomes cell_map[buf].first + c * cell_map[buf].stride of outer buffer cell_map[buf].buf, part
- * .part
- * @param after     per outer rank (may be NULL): (lane, step) on which every first step of that
- * rank's new lanes depends (TW_STEP_WHOLE), lane TW_NO_LANE for none
- * @param lanes     out, per sub rank: outer index of its first new lane (lanes keep sub's order);
- * TW_NO_LANE for a rank that is not wanted
- * FIFO and signal ids of sub are moved behind those already used; depth, widest, sig_max, parity,
- * caps and scratch of the plan grow to sub's; slices stays the caller's choice, no more than sub's.
- * Flags are kept: strip FINAL where sub does not end the reduction.
- * @return TWILL_OK; TWILL_ERR_INVALID ranks are not distinct, ids run out, or a span of several
- * blocks cannot be written under a stride other than 1; TWILL_ERR_NOMEM. It sticks to the builder.
+/*
+ * Where the cells of one buffer of a sub-plan go: cell c of any partition, of sub's rank r, becomes
+ * the cells first + r * by_rank + c * stride + i * run_stride, i < run (0: one), of buffer buf, by
+ * partition part.
  */
 struct tw_cell_map {
     uint8_t buf, part;
     uint32_t first, stride;
+    uint32_t run, run_stride;
+    uint32_t by_rank;
 };
 struct tw_step_ref {
     uint16_t lane;
     uint32_t step;
 };
+#define TW_STEP_BEHIND UINT32_MAX
+
+/**
+ * Put the programs of `sub` into the plan being built.
+ *
+ * @param sub       all ranks' programs, or that of one rank, the only one of those mapped that is
+ * wanted
+ * @param rank_map  [sub->nranks] rank of the outer plan for each of sub's
+ * @param cell_map  per buffer of sub
+ * @param after     per outer rank (may be NULL): (lane, step) on which every first step of that
+ * rank's new lanes depends (TW_STEP_WHOLE), lane TW_NO_LANE for none. Step TW_STEP_BEHIND: sub's
+ * one lane of that rank is no new one, its steps follow in `lane`: where sub's cells go to scratch
+ * that the next loop writes again, no dependency would do
+ * @param lanes     out, per sub rank: outer index of its first new lane (lanes keep sub's order);
+ * TW_NO_LANE for a rank that is not wanted
+ * FIFO and signal ids of sub are moved behind those already used (set plan->nfifos back to let
+ * sub-plans of disjoint ranks share theirs); depth, widest, sig_max, parity, caps and scratch of
+ * the plan grow to sub's; slices stays the caller's choice, no more than sub's. Flags are kept:
+ * strip FINAL where sub does not end the reduction.
+ * @return TWILL_OK; TWILL_ERR_INVALID ranks are not distinct, ids run out, a span of several blocks
+ * cannot be written under a stride other than 1, or one of several cells under a run that is not
+ * `stride` neighbours; or no lane to follow in; TWILL_ERR_NOMEM. It sticks to the builder.
+ */
 enum twill_status tw_build_embed(struct tw_build *build, const struct tw_plan *sub,
                                  const int *rank_map,
                                  const struct tw_cell_map cell_map[TW_BUF_COUNT],

@@ -37,6 +37,8 @@ const char *tw_text_part_kind(unsigned kind)
         [TW_PART_PAIR_SEND] = "pair_send",
         [TW_PART_PAIR_RECV] = "pair_recv",
         [TW_PART_OWN] = "own",
+        [TW_PART_SHARD] = "shard",
+
         [TW_PART_RUNTIME] = "runtime",
     };
     return kind < sizeof(names) / sizeof(names[0]) ? names[kind] : NULL;

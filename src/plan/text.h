@@ -17,8 +17,8 @@
  *
  * NAME   letters, digits and _.+-               COLL   as tw_coll_name
  * FACT   depth slices fifos widest signals sig_max caps parity scratch wide; those left out are 0,
- *        but slices and parity 1               KIND   equal per_rank own pair_send pair_recv
- *                                                             runtime
+ *        but slices and parity 1               KIND   equal per_rank own shard pair_send
+ *                                                             pair_recv runtime
  * OP     as TW_PLAN_OP_LIST                     FLAG   store acc_right final round whole
  * BUF    in out scratch wide                    N      decimal, below 2^32
  * span   buffer.partition@index[first], [first+block], [first+block*nblocks/stride]; left out: none

@@ -61,10 +61,16 @@ static enum twill_status parts_validate(const struct tw_plan *plan)
             return tw_fail(TWILL_ERR_INVALID,
                            "plan %s: partition %u of pairs has %u groups for %d ranks", plan->name,
                            i, part->groups, plan->nranks);
-        if (part->kind == TW_PART_OWN && part->groups != 1)
+        bool own = part->kind == TW_PART_OWN || part->kind == TW_PART_SHARD;
+        if (own && part->groups != 1)
             return tw_fail(TWILL_ERR_INVALID,
                            "plan %s: partition %u of the rank's own has %u groups, not one",
                            plan->name, i, part->groups);
+        if (own && (uint64_t)plan->nranks * part->per > TW_PLAN_CELLS_MAX)
+            return tw_fail(
+                TWILL_ERR_INVALID,
+                "plan %s: partition %u of %u cells for each of %d ranks, at most %u in all",
+                plan->name, i, part->per, plan->nranks, TW_PLAN_CELLS_MAX);
     }
     return TWILL_OK;
 }

@@ -20,7 +20,7 @@ const struct tw_op_rule tw_op_rules[TW_OP_COUNT] = {
     [TW_OP_RECV] = {"recv", TW_TRAIT_DST_MAYBE | TW_TRAIT_RECEIVES, STEP_DEP},
     [TW_OP_RECV_REDUCE] = {"recv_reduce",
                            TW_TRAIT_SRC | TW_TRAIT_DST | TW_TRAIT_RECEIVES | TW_TRAIT_REDUCES |
-                               TW_TRAIT_NARROWS,
+                               TW_TRAIT_WIDENS | TW_TRAIT_NARROWS,
                            TW_STEP_ACC_RIGHT | TW_STEP_FINAL | TW_STEP_ROUND | STEP_DEP},
     [TW_OP_RECV_SEND] = {"recv_send",
                          TW_TRAIT_DST_MAYBE | TW_TRAIT_DST_STORE | TW_TRAIT_RECEIVES |
@@ -84,6 +84,11 @@ struct tw_cell_fit tw_cell_fit(const struct tw_plan *plan, int rank, uint8_t par
         fit.kind = TW_PART_PER_RANK;
         fit.id = (uint64_t)rank * cut->per + sub;
     }
+    if (cut->kind == TW_PART_SHARD) {
+        fit.kind = TW_PART_EQUAL;
+        fit.per = (uint32_t)ranks * cut->per;
+        fit.id = (uint64_t)rank * cut->per + sub;
+    }
     if (cut->kind == TW_PART_PAIR_SEND)
         fit.id = ((uint64_t)rank * ranks + group) * cut->per + sub;
     if (cut->kind == TW_PART_PAIR_RECV) { /* the same cells, seen from the other end */
@@ -117,6 +122,8 @@ static enum twill_status user_span_validate(const struct place *p, const struct 
     const char *buf = tw_buf_name((enum tw_plan_buf)span->buf);
     bool any;
     uint32_t groups = tw_buf_groups(p->plan, owner, (enum tw_plan_buf)span->buf, &any);
+    if (part->kind == TW_PART_SHARD)
+        return PLACE_FAIL(p, "partition %u, of shards, cuts %s", span->part, buf);
     if (any)
         return TWILL_OK;
     if (groups == 0)
@@ -142,7 +149,9 @@ static uint64_t span_limit(const struct tw_plan *plan, const struct tw_plan_span
     if (span->buf == TW_BUF_IN || span->buf == TW_BUF_OUT)
         return cells;
     uint64_t room = span->buf == TW_BUF_SCRATCH ? plan->scratch_cells : plan->wide_cells;
-    return part->kind == TW_PART_EQUAL || room < cells ? room : cells;
+    bool repeats =
+        part->kind == TW_PART_EQUAL || part->kind == TW_PART_OWN || part->kind == TW_PART_SHARD;
+    return repeats || room < cells ? room : cells;
 }
 
 /* name: "src" or "dst"; owner: the rank whose memory it is. */

@@ -179,6 +179,30 @@ std::map<std::string, Textbook> textbook()
             return Amount{digits(n, 2, false), 1};
         },
         logarithm, logarithm);
+    book["ordered all_reduce"] = even(twice_less_one, constant(2), nullptr);
+    book["ordered reduce"] = {[](int n) {
+                                  return Amount{((uint64_t)n - 1) * (n + 1), (uint64_t)n};
+                              },
+                              nullptr, constant(2), nullptr};
+    book["ordered reduce_scatter"] = even(less_one, constant(1), nullptr);
+    book["ordered reduce_scatter_v"] = book["ordered reduce_scatter"];
+    book["ordered_direct all_reduce"] = even(less_one, constant(1), nullptr);
+    book["ordered_direct reduce"] = {whole_to_each, nullptr, constant(1), n_less_1};
+    book["ordered_tree reduce"] = {whole_to_each, nullptr, nullptr, logarithm};
+    book["ordered_tree all_reduce"] = {
+        [](int n) {
+            bool power = (n & (n - 1)) == 0;
+            return Amount{(uint64_t)(power ? n * log2_floor(n) : 2 * (n - 1)), 1};
+        },
+        nullptr, nullptr, [](int n) { return (n & (n - 1) ? 2 : 1) * log2_ceil(n); }};
+    book["ordered_halving all_reduce"] = even(twice_less_one, nullptr, nullptr);
+    book["ordered_halving reduce_scatter"] = even(less_one, nullptr, nullptr);
+    book["ordered_halving reduce_scatter_v"] = book["ordered_halving reduce_scatter"];
+    // as much as in one level
+    book["two_level all_reduce"] = even(twice_less_one, nullptr, nullptr);
+    book["two_level reduce_scatter"] = even(less_one, nullptr, nullptr);
+    book["two_level all_gather"] = even(less_one, nullptr, nullptr);
+    book["two_level broadcast"] = {whole_to_each, nullptr, nullptr, nullptr};
     auto pat = [](int n) { return pat_rounds(n, 8); };
     book["pat all_gather"] = even(less_one, nullptr, pat);
     book["pat reduce_scatter"] = even(less_one, nullptr, pat);
@@ -205,7 +229,8 @@ TEST(Cost, VolumeIsTheTextbooks)
         std::string key = std::string(algo->name) + " " + tw_coll_name(coll);
         ASSERT_EQ(book.count(key), 1u) << key;
         pages++;
-        for (int nranks = 2; nranks <= 64; nranks += nranks < 20 ? 1 : 1 + (int)(random() % 5)) {
+        for (int nranks = 2; nranks <= most_ranks;
+             nranks += nranks < 20 ? 1 : 1 + (int)(random() % 5)) {
             int root = has_root(coll) ? (int)(random() % (uint64_t)nranks) : 0;
             tw_algo_args args = {coll, nranks, root, -1, 1 + (uint32_t)nranks % 3, 0};
             Plan plan = generate(algo, args);
@@ -213,9 +238,11 @@ TEST(Cost, VolumeIsTheTextbooks)
             ASSERT_EQ(sent_by_all(plan.get()), total) << title(algo, args);
             for (int r = 0; book[key].each && r < nranks; r++)
                 ASSERT_EQ(sent_by(plan.get(), r), book[key].each(nranks)) << title(algo, args);
-            for (uint64_t count :
-                 {0, 1, 7, 63, 1000}) // total.den divides all: every cell goes alike
-                ASSERT_EQ(elements_of_all(plan.get(), count) * total.den, count * total.num)
+            // where every cell goes alike total.den divides any count; else only whole cells count
+            uint64_t whole = key == "ordered reduce" ? per_of(plan.get()) : 1;
+            for (uint64_t count : {0, 1, 7, 63, 1000})
+                ASSERT_EQ(elements_of_all(plan.get(), count * whole) * total.den,
+                          count * whole * total.num)
                     << title(algo, args) << " count " << count;
         }
     });
@@ -226,7 +253,7 @@ TEST(Cost, VolumeIsTheTextbooks)
 // sends nothing on.
 TEST(Cost, TreesMoveTheWholeOncePerRank)
 {
-    for (int nranks = 2; nranks <= 64; nranks++)
+    for (int nranks = 2; nranks <= most_ranks; nranks++)
         for (const char *name : {"binomial", "knomial", "linear", "ring"}) {
             Plan plan = generate(tw_algo_find(name, TW_COLL_BROADCAST),
                                  {TW_COLL_BROADCAST, nranks, nranks / 3, -1, 2, 0});
@@ -241,7 +268,7 @@ TEST(Cost, TreesMoveTheWholeOncePerRank)
                 EXPECT_EQ((Amount{received[r], per_of(plan.get())}),
                           (Amount{r == nranks / 3 ? 0u : 1u, 1}));
         }
-    for (int nranks = 2; nranks <= 64; nranks++) {
+    for (int nranks = 2; nranks <= most_ranks; nranks++) {
         Plan plan = generate(tw_algo_find("binomial", TW_COLL_REDUCE),
                              {TW_COLL_REDUCE, nranks, nranks / 3, -1, 2, 0});
         for (int r = 0; r < nranks; r++)
@@ -253,7 +280,7 @@ TEST(Cost, TreesMoveTheWholeOncePerRank)
 TEST(Cost, AggregationBuysRounds)
 {
     for (tw_coll coll : {TW_COLL_ALL_GATHER, TW_COLL_REDUCE_SCATTER})
-        for (int nranks = 2; nranks <= 64; nranks += nranks < 18 ? 1 : 15)
+        for (int nranks = 2; nranks <= most_ranks; nranks += nranks < 18 ? 1 : 15)
             for (uint32_t aggregation : {1, 2, 3, 4, 8, 16, 64}) {
                 tw_algo_args args = {coll, nranks, 0, -1, 1, aggregation};
                 Plan plan = generate(tw_algo_find("pat", coll), args);
@@ -267,12 +294,39 @@ TEST(Cost, AggregationBuysRounds)
             }
 }
 
+// Only 1/group of what moves leaves a group of ranks, whatever the collective.
+TEST(Cost, TwoLevelsSpareTheFarLinks)
+{
+    for (tw_coll coll :
+         {TW_COLL_ALL_REDUCE, TW_COLL_REDUCE_SCATTER, TW_COLL_ALL_GATHER, TW_COLL_BROADCAST})
+        for (int group : {2, 3, 4, 8})
+            for (int hosts = 1; hosts * group <= 48; hosts++) {
+                int nranks = group * hosts, root = coll == TW_COLL_BROADCAST ? nranks / 2 : 0;
+                tw_algo_args args = {coll, nranks, root, -1, 1, (uint32_t)group};
+                Plan plan = generate(tw_algo_find("two_level", coll), args);
+                uint64_t far = 0;
+                for (int r = 0; r < nranks; r++)
+                    for (uint32_t l = 0; l < plan->ranks[r].nlanes; l++)
+                        for (uint32_t i = 0; i < plan->ranks[r].lanes[l].nsteps; i++) {
+                            const tw_plan_step &step = plan->ranks[r].lanes[l].steps[i];
+                            if (sends(step) && step.to / group != r / group)
+                                far += cells_of(step);
+                        }
+                // of hosts, each with one copy (or sum) of the data, as in one level
+                uint64_t whole = coll == TW_COLL_BROADCAST    ? hosts - 1
+                                 : coll == TW_COLL_ALL_REDUCE ? 2 * (hosts - 1)
+                                                              : nranks * (hosts - 1);
+                EXPECT_EQ((Amount{far, per_of(plan.get())}), (Amount{whole, 1}))
+                    << title(tw_algo_find("two_level", coll), args);
+            }
+}
+
 // In the double tree a message passes 2 log2 n ranks at most, and no rank sends more than two whole
 // buffers but the roots, who have one more half to give.
 TEST(Cost, DoubleTreeIsLowAndEven)
 {
     const tw_algo *algo = tw_algo_find("double_tree", TW_COLL_ALL_REDUCE);
-    for (int nranks = 2; nranks <= 64; nranks++) {
+    for (int nranks = 2; nranks <= most_ranks; nranks++) {
         Plan plan = generate(algo, {TW_COLL_ALL_REDUCE, nranks, 0, -1, 1, 0});
         for (int r = 0; r < nranks; r++)
             EXPECT_LE(sent_by(plan.get(), r).num, 2 * 2u) << nranks;
@@ -287,7 +341,7 @@ TEST(Cost, DoubleTreeIsLowAndEven)
 TEST(Cost, FoldedRanksPayForTheirPair)
 {
     const tw_algo *algo = tw_algo_find("recursive_doubling", TW_COLL_ALL_REDUCE);
-    for (int nranks = 2; nranks <= 64; nranks++) {
+    for (int nranks = 2; nranks <= most_ranks; nranks++) {
         Plan plan = generate(algo, {TW_COLL_ALL_REDUCE, nranks, 0, -1, 1, 0});
         uint64_t log = (uint64_t)log2_floor(nranks);
         int pairs = nranks - (1 << log2_floor(nranks));
@@ -303,7 +357,9 @@ TEST(Cost, RoundsAreTheTextbooks)
     std::map<std::string, Textbook> book = textbook();
     for_each_algo([&](const tw_algo *algo, tw_coll coll) {
         const Textbook &page = book[std::string(algo->name) + " " + tw_coll_name(coll)];
-        for (int nranks = 2; nranks <= 64; nranks += nranks < 10 ? 1 : nranks < 16 ? 3 : 24) {
+        for (int nranks = 2; nranks <= most_ranks; nranks += nranks < 10   ? 1
+                                                             : nranks < 14 ? 3
+                                                                           : 20) {
             tw_algo_args args = {coll, nranks, has_root(coll) ? nranks / 2 : 0, -1, 1, 0};
             Plan plan = generate(algo, args);
             model::Run run({plan.get()}, model::Options());
@@ -323,7 +379,7 @@ TEST(Cost, RoundsAreTheTextbooks)
 TEST(Cost, RoundsOfRecursiveDoubling)
 {
     const tw_algo *algo = tw_algo_find("recursive_doubling", TW_COLL_ALL_REDUCE);
-    for (int nranks = 2; nranks <= 64; nranks++) {
+    for (int nranks = 2; nranks <= most_ranks; nranks++) {
         Plan plan = generate(algo, {TW_COLL_ALL_REDUCE, nranks, 0, -1, 1, 0});
         model::Run run({plan.get()}, model::Options());
         ASSERT_EQ(run.go(), "") << nranks;

@@ -179,12 +179,15 @@ TEST(Errors, CollectiveArgumentsLeaveTheCommunicatorHealthy)
         says(comm, "12 is no type");
         EXPECT_EQ(twill_all_reduce(x, y, 1, (twill_type_t)-1, TWILL_SUM, comm, nullptr),
                   TWILL_ERR_INVALID);
-        EXPECT_EQ(twill_all_reduce(x, y, 1, TWILL_FLOAT32, (twill_redop_t)5, comm, nullptr),
+        EXPECT_EQ(twill_all_reduce(x, y, 1, TWILL_FLOAT32, (twill_redop_t)8, comm, nullptr),
                   TWILL_ERR_INVALID);
-        says(comm, "5 is no reduction");
-        EXPECT_EQ(twill_all_reduce(x, y, 1, TWILL_FLOAT8E4M3, TWILL_SUM, comm, nullptr),
-                  TWILL_ERR_UNSUPPORTED);
-        says(comm, "sum of float8e4m3");
+        says(comm, "8 is no reduction");
+        EXPECT_EQ(twill_all_reduce(x, y, 1, TWILL_FLOAT32, (twill_redop_t)-1, comm, nullptr),
+                  TWILL_ERR_INVALID);
+        says(comm, "-1 is no reduction");
+        EXPECT_EQ(twill_all_reduce(x, y, 1, TWILL_FLOAT8E4M3, TWILL_BOR, comm, nullptr),
+                  TWILL_ERR_INVALID);
+        says(comm, "bor is of integers, not of float8e4m3");
         EXPECT_EQ(twill_broadcast(x, y, 1, TWILL_FLOAT32, 2, comm, nullptr), TWILL_ERR_INVALID);
         says(comm, "root 2 is out of range");
         EXPECT_EQ(twill_reduce(x, y, 1, TWILL_FLOAT32, TWILL_SUM, -1, comm, nullptr),

@@ -168,11 +168,18 @@ void kill_inside(Doomed *doomed, double phase_s)
     }
 }
 
-enum twill_status reduce(std::vector<float> &x, twill_comm_t comm, twill_stream_t stream)
+/* text: the sentence of an error, from whoever gave it. */
+enum twill_status reduce(std::vector<float> &x, twill_comm_t comm, twill_stream_t stream,
+                         std::string *text)
 {
-    const enum twill_status status =
+    enum twill_status status =
         twill_all_reduce(x.data(), x.data(), x.size(), TWILL_FLOAT32, TWILL_MAX, comm, stream);
-    return status == TWILL_OK && stream ? twill_stream_synchronize(stream) : status;
+    *text = world::text(comm);
+    if (status == TWILL_OK && stream) {
+        status = twill_stream_synchronize(stream);
+        *text = world::text(nullptr);
+    }
+    return status;
 }
 
 /* Calls without end; rank 2 is killed in one of them, the others are told. */
@@ -190,16 +197,16 @@ void call_until_death(const world::Rank &rank, bool on_stream, double phase_s)
     std::thread killer;
     if (rank.rank == 2)
         killer = std::thread(kill_inside, &doomed, phase_s);
+    std::string text;
     enum twill_status status = TWILL_OK;
     for (int i = 0; status == TWILL_OK; i++) {
         doomed.inside = i;
-        status = reduce(x, comm, stream);
+        status = reduce(x, comm, stream, &text);
         doomed.inside = -1;
     }
     const double took_s = world::now_s() - *doomed.died_s;
     EXPECT_NE(rank.rank, 2) << "has outlived the calls";
     EXPECT_EQ(status, TWILL_ERR_PEER) << twill_status_string(status);
-    const std::string text = world::text(on_stream ? nullptr : comm);
     EXPECT_NE(text.find("rank 2"), std::string::npos) << text;
     EXPECT_LT(took_s, NOTICE_S);
     EXPECT_EQ(twill_barrier(comm, nullptr), TWILL_ERR_PEER);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Knows: how communicators come, go and are given up, seen through the C API. Never knows: how. */
+#include <memory>
 #include <thread>
 
 #include <sys/wait.h>
@@ -307,6 +308,41 @@ TEST(Threads, AbortIsToldToTheOtherRanks)
                 << world::text(comm);
         }
         EXPECT_OK(twill_comm_destroy(comm), nullptr);
+    });
+}
+
+/* Rank threads that give up at different moments: after a call that is refused, with calls under
+ * way in streams whose buffers are freed once the communicator is gone. */
+TEST(Threads, GiveUpAfterACallThatIsRefused)
+{
+    world::run_alone([] {
+        for (int round = 0; round < 5; round++) {
+            twill_unique_id id;
+            ASSERT_OK(twill_get_unique_id(&id), nullptr);
+            world::threads(2, [&](int rank) {
+                twill_comm_t comm = nullptr;
+                twill_stream_t stream = nullptr;
+                const enum twill_status made = twill_comm_init(&comm, 2, &id, rank, nullptr);
+                if (made == TWILL_ERR_ABORTED) /* the other one was ready and has gone already */
+                    return;
+                ASSERT_OK(made, nullptr);
+                ASSERT_OK(twill_stream_create(&stream), nullptr);
+                auto buffer = std::make_unique<std::vector<float>>(100000, 1.0f);
+                float *x = buffer->data();
+                const enum twill_status refused =
+                    twill_all_reduce(x, x, 8, TWILL_FLOAT32, TWILL_BXOR, comm, nullptr);
+                EXPECT_TRUE(refused == TWILL_ERR_INVALID || refused == TWILL_ERR_ABORTED);
+                const enum twill_status queued =
+                    twill_all_reduce(x, x, 100000, TWILL_FLOAT32, TWILL_SUM, comm, stream);
+                EXPECT_TRUE(queued == TWILL_OK || queued == TWILL_ERR_ABORTED);
+                if (rank == round % 2)
+                    std::this_thread::yield();
+                EXPECT_OK(twill_comm_abort(comm), comm);
+                EXPECT_OK(twill_comm_destroy(comm), nullptr);
+                buffer.reset(); /* nothing of the communicator writes any more */
+                (void)twill_stream_destroy(stream);
+            });
+        }
     });
 }
 

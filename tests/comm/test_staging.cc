@@ -20,6 +20,24 @@ extern "C" {
 namespace
 {
 
+/* Processes that read their parameters anew, whatever the test's process has done before. */
+void run_all(int size, const world::Body &body, const world::Env &env = {})
+{
+    world::run_all(
+        size,
+        [&](const world::Rank &rank) {
+            tw_params_reset();
+            body(rank);
+        },
+        env);
+}
+
+void run_alone(const std::function<void()> &body, const world::Env &env)
+{
+    run_all(
+        1, [&](const world::Rank &) { body(); }, env);
+}
+
 const int COMMS = 64;
 const uint64_t STAGING = 4u << 20;
 
@@ -62,7 +80,7 @@ const world::Env SMALL_STAGING = {{"TWILL_STAGING", "4M"}};
  * with far more data than the links hold. */
 TEST(Staging, ManyCommunicatorsCrosswiseInGroups)
 {
-    world::run_alone(
+    run_alone(
         [] {
             static twill_comm_t comms[COMMS][2];
             make_all(comms);
@@ -91,7 +109,7 @@ TEST(Staging, ManyCommunicatorsCrosswiseInGroups)
 
 TEST(Staging, ManyCommunicatorsCrosswiseOnStreams)
 {
-    world::run_alone(
+    run_alone(
         [] {
             static twill_comm_t comms[COMMS][2];
             make_all(comms);
@@ -119,7 +137,7 @@ TEST(Staging, ManyCommunicatorsCrosswiseOnStreams)
 /* What was taken comes back: communicators may come and go for ever. */
 TEST(Staging, ComesBack)
 {
-    world::run_alone(
+    run_alone(
         [] {
             twill_comm_t keep;
             ASSERT_OK(twill_comm_init_all(&keep, 1, nullptr, nullptr), nullptr);
@@ -138,7 +156,7 @@ TEST(Staging, ComesBack)
 
 TEST(Staging, TooLittleIsAnErrorThatSaysSo)
 {
-    world::run_alone(
+    run_alone(
         [] {
             std::vector<twill_comm_t> comms(16);
             EXPECT_EQ(twill_comm_init_all(comms.data(), 16, nullptr, nullptr), TWILL_ERR_NOMEM);
@@ -239,7 +257,11 @@ struct Crossing {
 };
 
 /* More than any link of them holds. */
+#ifdef __SANITIZE_THREAD__
+const size_t COUNT = 5000; /* it is slow */
+#else
 const size_t COUNT = 20000;
+#endif
 using Data = std::vector<std::vector<int>>;
 
 void reduce_all(Crossing &crossing, int t, Data &x, twill_stream_t stream)
@@ -282,21 +304,21 @@ void cross(Crossing &crossing, int t)
 void crosswise(const char *algo)
 {
     forget_ids();
-    world::run_all(2,
-                   [](const world::Rank &rank) {
-                       static Crossing crossing;
-                       crossing.process = rank.rank;
-                       const uint64_t before = shared_bytes();
-                       crossing.make();
-                       ASSERT_FALSE(::testing::Test::HasFailure());
-                       world::threads(2, [&](int t) { cross(crossing, t); });
-                       /* its own segment and its peer's */
-                       EXPECT_LE(shared_bytes() - before, 2 * STAGING);
-                       EXPECT_GT(shared_bytes() - before, 0u);
-                       EXPECT_LE(staging_used(&crossing.comms[0][0]->proc->nets), STAGING);
-                       crossing.destroy();
-                   },
-                   {{"TWILL_STAGING", "4M"}, {"TWILL_ALGO", algo}});
+    run_all(2,
+            [](const world::Rank &rank) {
+                static Crossing crossing;
+                crossing.process = rank.rank;
+                const uint64_t before = shared_bytes();
+                crossing.make();
+                ASSERT_FALSE(::testing::Test::HasFailure());
+                world::threads(2, [&](int t) { cross(crossing, t); });
+                /* its own segment and its peer's */
+                EXPECT_LE(shared_bytes() - before, 2 * STAGING);
+                EXPECT_GT(shared_bytes() - before, 0u);
+                EXPECT_LE(staging_used(&crossing.comms[0][0]->proc->nets), STAGING);
+                crossing.destroy();
+            },
+            {{"TWILL_STAGING", "4M"}, {"TWILL_ALGO", algo}});
 }
 
 TEST(Staging, ManyCommunicatorsCrosswiseBetweenProcesses) { crosswise(""); }
@@ -311,7 +333,7 @@ TEST(Staging, ManyCommunicatorsCrosswiseByPut)
 TEST(Staging, AStuckCommunicatorHoldsUpNoOther)
 {
     forget_ids();
-    world::run_all(
+    run_all(
         2,
         [](const world::Rank &rank) {
             static Crossing crossing;
@@ -390,12 +412,11 @@ void fill_up(const world::Rank &rank, const std::string &named)
 TEST(Staging, TooLittleIsAnErrorOnAllRanks)
 {
     forget_ids();
-    world::run_all(2, [](const world::Rank &rank) { fill_up(rank, "room"); },
-                   {{"TWILL_STAGING", "64K"}});
+    run_all(2, [](const world::Rank &rank) { fill_up(rank, "room"); }, {{"TWILL_STAGING", "64K"}});
     EXPECT_EQ(world::shared()->words[10], world::shared()->words[11]);
     for (const int poor : {0, 1}) { /* one process has far less than the other */
         forget_ids();
-        world::run_all(2, [poor](const world::Rank &rank) {
+        run_all(2, [poor](const world::Rank &rank) {
             setenv("TWILL_STAGING", rank.rank == poor ? "64K" : "4M", 1);
             fill_up(rank, "rank " + std::to_string(poor));
         });

@@ -87,6 +87,11 @@ struct Call {
     }
     uint64_t cell_count(int rank, const tw_plan_part &part, uint32_t cell) const
     {
+        if (part.kind == TW_PART_SHARD) { // the rank's cells of all that the call's group has
+            uint64_t cells = (uint64_t)part.per * plan->nranks;
+            uint64_t nth = (uint64_t)rank * part.per + cell % part.per;
+            return count / cells + (nth < count % cells);
+        }
         uint64_t group = group_count(rank, part, cell / part.per);
         return group / part.per + (cell % part.per < group % part.per);
     }
@@ -632,6 +637,12 @@ class Machine
         if (message.wide != wide && !message.data.empty())
             throw Failure("message has another width");
     }
+    // Wide cells take narrow messages too.
+    static void meet_width(const Message &message, bool wide)
+    {
+        if (!wide)
+            want_width(message, false);
+    }
 
     void raise(const Call &call, const Lane &lane, const tw_plan_step &step)
     {
@@ -683,14 +694,15 @@ class Machine
             break;
         case TW_OP_RECV: {
             Message message = receive(lane, step);
-            want_width(message, dst_wide);
+            meet_width(message, dst_wide);
             store(dst(), message.data);
             break;
         }
         case TW_OP_RECV_REDUCE: {
             Message message = receive(lane, step);
-            want_width(message, src_wide);
-            store(dst(), polish(combine(call, step, src(), message.data, !src_wide), !dst_wide));
+            bool wide = src_wide || dst_wide;
+            meet_width(message, wide);
+            store(dst(), polish(combine(call, step, src(), message.data, !wide), !dst_wide));
             break;
         }
         case TW_OP_RECV_SEND: {
@@ -707,7 +719,7 @@ class Machine
         }
         case TW_OP_RECV_REDUCE_SEND: {
             Message message = receive(lane, step);
-            want_width(message, src_wide);
+            meet_width(message, src_wide);
             std::vector<Number> sum =
                 polish(combine(call, step, src(), message.data, !src_wide), !out_wide);
             if (step.flags & TW_STEP_STORE)

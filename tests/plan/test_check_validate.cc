@@ -74,6 +74,14 @@ TEST_F(Validate, Header)
               "plan pairs_all_to_all: partition 0 of pairs has 4 groups for 3 ranks");
     EXPECT_EQ(of("pairs_all_to_all", [](tw_plan &p) { p.parts[0].kind = TW_PART_OWN; }),
               "plan pairs_all_to_all: partition 0 of the rank's own has 3 groups, not one");
+    EXPECT_EQ(
+        of("pairs_all_to_all",
+           [](tw_plan &p) {
+               p.parts[0].kind = TW_PART_SHARD;
+               p.parts[0].groups = 1;
+           }),
+        "plan pairs_all_to_all: rank 0 channel 0 lane 0 step 0 (copy): partition 0, of shards, "
+        "cuts in");
     EXPECT_EQ(of("wide_ring", [](tw_plan &p) { p.only_rank = 1; }),
               "plan wide_ring: has lanes of rank 0, but is of rank 1 only");
     EXPECT_NE(of("wide_ring", [](tw_plan &p) { memset(p.name, 'x', sizeof(p.name)); }), "");
@@ -207,9 +215,11 @@ TEST_F(Validate, Width)
               "rounds, but src is not wide");
     EXPECT_EQ(step("wide_ring", 3,
                    [](tw_plan_step &s) {
+                       s.op = TW_OP_RECV_REDUCE_SEND;
+                       s.to = 2;
                        s.src.buf = TW_BUF_IN;
                        s.dst.buf = TW_BUF_WIDE;
-                       s.flags &= (uint8_t)~TW_STEP_ROUND;
+                       s.flags = TW_STEP_STORE;
                    }),
               "narrow src goes to a wide dst");
     EXPECT_EQ(step("wide_ring", 3, [](tw_plan_step &s) { s.dst.buf = TW_BUF_WIDE; }),

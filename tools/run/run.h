@@ -60,6 +60,9 @@ int run_output_poll_max(const struct run_output *output);
 bool run_output_progress(struct run_output *output);
 /** All that is written has gone out. */
 bool run_output_flushed(const struct run_output *output);
+/** The errno for which lines of the ranks could not be written, a reader that left excepted; or 0.
+ */
+int run_output_error(const struct run_output *output);
 /** The writers are dead: take what their pipes still hold, partial last lines included.
  *  @return false when the output must drain first: call progress, then this again */
 bool run_output_close(struct run_output *output);
