@@ -27,7 +27,8 @@
  * call of the same communicator gets TWILL_ERR_BUSY and changes nothing. Different communicators
  * are free of each other. twill_comm_abort, twill_comm_async_error and twill_last_error may be
  * called from any thread at any time while the communicator exists. After fork(2) the child may
- * not use what the parent made.
+ * not use what the parent made: calls on communicators and streams are TWILL_ERR_USAGE there and
+ * do nothing, nor can it make communicators of its own, unless the parent had none.
  *
  * Blocking. Calls with a NULL stream return when this rank's part is done: recvbuf is complete and
  * sendbuf may be reused, while other ranks may still be inside. Up to 4 KiB and on a communicator
@@ -102,8 +103,7 @@ TWILL_API const char *twill_status_string(enum twill_status status);
 
 /* ---- types and reductions ----------------------------------------------------------------- */
 
-/* X(name, value, bytes). Values are frozen. Those that a build does not serve are refused by
- * the calls with TWILL_ERR_UNSUPPORTED. */
+/* X(name, value, bytes). Values are frozen. */
 #define TWILL_TYPE_LIST(X)                                                                         \
     X(INT8, 0, 1)                                                                                  \
     X(UINT8, 1, 1)                                                                                 \
@@ -124,14 +124,23 @@ typedef enum {
 #undef TWILL_TYPE_ENUM
 } twill_type_t;
 
-/* Integers wrap. 16- and 8-bit floats are widened to float32 for each operation and rounded once
- * to nearest even. A NaN in any operand gives a NaN, also for max and min; -0 is less than +0. */
+/*
+ * Integers wrap. 16- and 8-bit floats are widened to float32 for each operation and rounded once,
+ * to nearest even; float8 saturates at its largest number. A NaN in any operand gives a NaN, also
+ * for max and min; -0 is less than +0. docs/numbers.md says all of it, in tables.
+ */
 typedef enum {
     TWILL_SUM = 0,
     TWILL_PROD = 1,
     TWILL_MAX = 2,
     TWILL_MIN = 3,
-    TWILL_AVG = 4, /* sum, then divided by the number of ranks; integers truncate toward zero */
+    TWILL_AVG = 4,  /* sum, then divided by the number of ranks; integers truncate toward zero */
+    TWILL_BAND = 5, /* bitwise and, or, exclusive or: of integers only */
+    TWILL_BOR = 6,
+    TWILL_BXOR = 7,
+    /* Values from here on are handles of twill_op_create_premul_sum. */
+    TWILL_OP_CREATED = 1 << 16,
+    TWILL_OP_LAST = INT32_MAX
 } twill_redop_t;
 
 /* ---- handles ------------------------------------------------------------------------------ */
@@ -237,7 +246,10 @@ TWILL_API enum twill_status twill_param_set(const char *name, const char *value)
 
 /**
  * Make the id of a new communicator, and its meeting point in this process. One rank makes it and
- * hands it to the others; the process that made it must live until all ranks are connected.
+ * hands it to the others; the process that made it must live until all ranks are connected. An id
+ * may be made early: the first rank has TWILL_ID_TIMEOUT (an hour) to come, the others then have
+ * TWILL_INIT_TIMEOUT. Until then it holds a few threads, a socket and TWILL_STAGING bytes of
+ * address space; the end of the process or of other communicators does not wait for it.
  *
  * @param id  out, 128 bytes, opaque; holds the secret key; not NULL. Good for one communicator
  *
@@ -258,7 +270,7 @@ TWILL_API enum twill_status twill_get_unique_id(twill_unique_id *id);
  *
  * @param comm    out, the handle; not NULL. NULL is stored first and stays on errors. In a group it
  *                must stay valid to the group's end
- * @param size    number of ranks, at least 1
+ * @param size    number of ranks, 1 to 65536
  * @param id      of twill_get_unique_id; copied; not NULL
  * @param rank    this rank, 0 to size - 1; each rank once
  * @param config  options, borrowed; NULL: defaults
@@ -280,7 +292,8 @@ TWILL_API enum twill_status twill_get_unique_id(twill_unique_id *id);
  *         TWILL_ERR_VERSION  ranks differ in version or in an option that must be the same (both
  *                            values are named)
  *         TWILL_ERR_MISMATCH ranks disagree on size, or claim the same rank
- *         On errors nothing is left behind.
+ *         On errors nothing is left behind, but that the process that made the id tells ranks that
+ *         come within the next second why it failed.
  *
  * Threads: any; ranks of one communicator may be threads of one process. Blocks for the other ranks
  * unless config.blocking is 0 or a group is open.
@@ -292,15 +305,17 @@ TWILL_API enum twill_status twill_comm_init(twill_comm_t *comm, int size, const 
  * Join a communicator of all processes of the job, with rank and size as the launcher says:
  * TWILL_RANK, TWILL_SIZE, TWILL_LOCAL_RANK and TWILL_RENDEZVOUS (twill-run), or RANK, WORLD_SIZE,
  * LOCAL_RANK, MASTER_ADDR and MASTER_PORT on one host (torchrun). The key comes from the launcher,
- * or from TWILL_KEY_FILE; without one the first contact is unauthenticated and warned of, or
- * refused under TWILL_REQUIRE_KEY=1. The n-th call of a process meets the others' n-th.
+ * or from TWILL_KEY_FILE, which other users may not open; without one the first contact is
+ * unauthenticated and warned of, or refused under TWILL_REQUIRE_KEY=1. The n-th call of a process
+ * meets the others' n-th.
  *
  * @param comm    as in twill_comm_init
  * @param config  as in twill_comm_init
  *
  * @return as twill_comm_init, and
  *         TWILL_ERR_INVALID  a variable is missing or out of range (it is named)
- *         TWILL_ERR_AUTH     no key under TWILL_REQUIRE_KEY=1
+ *         TWILL_ERR_AUTH     no key under TWILL_REQUIRE_KEY=1, or other users may open the file
+ *         TWILL_ERR_UNSUPPORTED  the launcher's variables say that the ranks are on several hosts
  *
  * Threads: any; one rank for each process. Blocks as twill_comm_init does.
  */
@@ -312,7 +327,7 @@ TWILL_API enum twill_status twill_comm_init_env(twill_comm_t *comm,
  * then be used by one thread with groups, or handed to threads.
  *
  * @param comms    out, [count]; not NULL. All NULL on errors. In a group: filled at its end
- * @param count    number of ranks, at least 1
+ * @param count    number of ranks, 1 to 65536
  * @param devices  [count], borrowed; TWILL_DEVICE_HOST each; NULL: all host
  * @param config   as in twill_comm_init, for all ranks; its `device` must be unset or host
  *
@@ -347,12 +362,14 @@ TWILL_API enum twill_status twill_comm_finalize(twill_comm_t comm);
 
 /**
  * Free a communicator and all that it holds; registrations that are left end too. A ready and
- * healthy one is finalized first. A failed, aborted, connecting or finalized one is freed at once:
- * no peer is waited for.
+ * healthy one is finalized first, and a finalize that goes on by itself comes to its end. A failed,
+ * aborted, connecting or finalized one is freed at once: no peer is waited for, and its calls that
+ * streams hold are over when this returns.
  *
  * When several ranks of a healthy communicator live in this process, they may be destroyed one
  * after another by one thread: all but the last return at once, and the last finalizes for all. The
- * library holds their memory until then.
+ * library holds their memory until then, and calls of theirs that streams hold go on: their buffers
+ * are free once the streams are synchronized.
  *
  * @param comm  a communicator; NULL: nothing happens. The handle is dead afterwards, unless the
  *              status is TWILL_ERR_INVALID, TWILL_ERR_USAGE or TWILL_ERR_BUSY
@@ -363,7 +380,8 @@ TWILL_API enum twill_status twill_comm_finalize(twill_comm_t comm);
  *         TWILL_ERR_BUSY     another thread is inside a call of comm; call again later
  *         any other          gone; finalizing failed so
  *
- * Threads: one, the last to use comm. Blocks as finalize does; never for a failed communicator.
+ * Threads: one, the last to use comm. Blocks as finalize does; never for a failed communicator, or
+ * while other ranks of it live in this process.
  */
 TWILL_API enum twill_status twill_comm_destroy(twill_comm_t comm);
 
@@ -557,6 +575,54 @@ TWILL_API enum twill_status twill_group_start(void);
  */
 TWILL_API enum twill_status twill_group_end(void);
 
+/* ---- created reductions ------------------------------------------------------------------- */
+
+/* Where the scalar of a created reduction is read. */
+typedef enum {
+    TWILL_SCALAR_POINTER = 0, /* from the caller's memory, whenever a call runs */
+    TWILL_SCALAR_VALUE = 1    /* once, when the reduction is created */
+} twill_scalar_t;
+
+/**
+ * Make a reduction that multiplies this rank's input by a scalar and sums the products:
+ * recvbuf[i] = sum over ranks of scalar * sendbuf[i], each rank with its own scalar. Every rank of
+ * a call uses a created sum; handles need not be equal. It costs no more than the call's scalar.
+ *
+ * @param op         out, a handle for calls on comm with elements of type; not NULL. Good until
+ *                   twill_op_destroy or the end of comm; not reused in this process
+ * @param scalar     one element of type, any alignment; not NULL. With TWILL_SCALAR_POINTER
+ *                   borrowed: each call reads it when it runs on this rank, and it must stay as it
+ *                   is from then until the call is done
+ * @param type       of the scalar and of the calls
+ * @param residence  when scalar is read
+ * @param comm       a ready communicator
+ *
+ * @return TWILL_OK
+ *         TWILL_ERR_INVALID  an argument is none of the above; *op is untouched
+ *         TWILL_ERR_NOMEM    memory; or 2^31 - 2^16 reductions were made in this process
+ *         and what every call on a communicator returns when it is failed, not ready or in use
+ *
+ * Threads: one at a time for comm. Not a collective, and never waits; may allocate.
+ */
+TWILL_API enum twill_status twill_op_create_premul_sum(twill_redop_t *op, const void *scalar,
+                                                       twill_type_t type, twill_scalar_t residence,
+                                                       twill_comm_t comm);
+
+/**
+ * End a created reduction. Calls that were made with it, also those in a stream or an open group,
+ * are not affected: they have copied it (with TWILL_SCALAR_POINTER the address, not the scalar).
+ *
+ * @param op    of twill_op_create_premul_sum on comm; dead afterwards
+ * @param comm  in any state
+ *
+ * @return TWILL_OK
+ *         TWILL_ERR_INVALID  comm is no communicator, or op is not one of its created reductions
+ *         TWILL_ERR_BUSY     another thread is inside a call of comm
+ *
+ * Threads: one at a time for comm. Never waits.
+ */
+TWILL_API enum twill_status twill_op_destroy(twill_redop_t op, twill_comm_t comm);
+
 /* ---- collectives and point to point -------------------------------------------------------- */
 
 /*
@@ -568,7 +634,8 @@ TWILL_API enum twill_status twill_group_end(void);
  *                 and takes its place in the order. A count whose bytes (over all ranks) do not fit
  *                 size_t is TWILL_ERR_INVALID
  * @param type     of the elements; any alignment is legal, the element's own is faster
- * @param op       the reduction; TWILL_AVG divides by the number of ranks
+ * @param op       the reduction: one of twill_redop_t, or created on comm for type. TWILL_AVG
+ * divides by the number of ranks; TWILL_BAND, TWILL_BOR and TWILL_BXOR are of integers only
  * @param root, peer  ranks, 0 to size - 1
  * @param comm     a ready communicator
  * @param stream   NULL: the call blocks until this rank's part is done. Otherwise it is queued and
@@ -582,8 +649,6 @@ TWILL_API enum twill_status twill_group_end(void);
  *                            affected, comm stays healthy
  *         TWILL_ERR_USAGE    comm is connecting, finalizing or finalized
  *         TWILL_ERR_BUSY     another thread is inside a call of comm
- *         TWILL_ERR_UNSUPPORTED  this build does not serve the type, or the type with the op;
- *                            nothing was started
  *         TWILL_ERR_NOMEM    nothing was started on this rank
  *         TWILL_ERR_PEER, TWILL_ERR_MISMATCH, TWILL_ERR_TIMEOUT, TWILL_ERR_ABORTED
  *                            the communicator has failed (also before this call)
@@ -591,9 +656,7 @@ TWILL_API enum twill_status twill_group_end(void);
  * In place means that sendbuf and recvbuf are exactly the stated addresses; some ranks may be in
  * place and others not.
  *
- * Moving data (broadcast, all_gather, all_to_all, send, receive) serves every type; reductions
- * serve int8 to int64, uint8 to uint64, bfloat16, float32 and float64 with every op; float16 and
- * the fp8 types do not reduce yet.
+ * Every type is served by every call. What reductions compute is said in docs/numbers.md.
  */
 
 /* Options of the extended calls to come, which take a pointer to one; NULL is legal everywhere. */

@@ -85,6 +85,18 @@ AS_IF([test "x$enable_tests" = xyes], [
   TW_NOTE([tests], [GoogleTest $($PKG_CONFIG --modversion gtest)])],
   [TW_NOTE([tests], [off, as asked])])
 AM_CONDITIONAL([TESTS_ON], [test "x$enable_tests" = xyes])
+AC_ARG_ENABLE([quick-tests],
+  [AS_HELP_STRING([--enable-quick-tests],
+    [compile the tests in a short time: a precompiled header; optimised only where that shortens the whole])],
+  [], [enable_quick_tests=no])
+AM_CONDITIONAL([QUICK_TESTS], [test "x$enable_quick_tests" = xyes])
+# clang instantiates the header's templates once with it; gcc does not know the option
+AC_LANG_PUSH([C++])
+tw_saved_cxxflags=$CXXFLAGS
+CXXFLAGS=-fpch-instantiate-templates
+AC_COMPILE_IFELSE([AC_LANG_PROGRAM()], [AC_SUBST([TW_PCH_FLAGS], [-fpch-instantiate-templates])])
+CXXFLAGS=$tw_saved_cxxflags
+AC_LANG_POP([C++])
 ])
 
 AC_DEFUN([TW_SUMMARY], [

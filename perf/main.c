@@ -3,6 +3,7 @@
  * Never knows: what they measure. */
 #include "config.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -202,9 +203,29 @@ static int run(struct job *job)
     return status;
 }
 
+/* A standard stream that was closed would become one of the sockets or files opened below. It is
+ * held by a descriptor that can only be read, so that writing to it still fails, and is noticed. */
+static void hold_standard_streams(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDONLY);
+    while (fd >= 0 && fd <= 2);
+    if (fd > 2)
+        close(fd);
+}
+
 int main(int argc, char **argv)
 {
     struct job job = {0};
+    hold_standard_streams();
     int status = perf_options_parse(&job.options, argc, argv);
-    return status >= 0 ? status : run(&job);
+    if (status < 0)
+        status = run(&job);
+    bool lost = ferror(stdout); /* by an earlier flush */
+    if ((fclose(stdout) != 0 || lost) && status < PERF_EXIT_USAGE) {
+        fputs("twill-perf: standard output could not be written\n", stderr);
+        status = PERF_EXIT_FAILED;
+    }
+    return status;
 }

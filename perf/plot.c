@@ -88,6 +88,19 @@ static void print_script(FILE *to, const char *path, const struct perf_rank *ran
     fputs("unset multiplot\n", to);
 }
 
+/* gnuplot ends well although its file ended early, on a full disk for instance. */
+static bool svg_whole(const char *path)
+{
+    char tail[64] = "";
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return false;
+    bool good = fseek(file, -(long)(sizeof(tail) - 1), SEEK_END) == 0 &&
+                fread(tail, 1, sizeof(tail) - 1, file) > 0 && strstr(tail, "</svg>");
+    fclose(file);
+    return good;
+}
+
 static bool run_gnuplot(const char *path, const struct perf_rank *rank,
                         const struct perf_rows *rows)
 {
@@ -108,11 +121,14 @@ static bool run_gnuplot(const char *path, const struct perf_rank *rank,
         print_script(to, path, rank, rows);
     if (!to || fclose(to) != 0 || pid < 0)
         status = -1;
-    if (pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status))
+    bool exited = pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status);
+    bool missing = exited && WEXITSTATUS(status) == 127;
+    if (exited && !WEXITSTATUS(status) && svg_whole(path))
         return true;
-    bool missing = pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 127;
     fprintf(stderr, "twill-perf: cannot plot %s: %s\n", path,
-            missing ? "gnuplot was not found (Debian: gnuplot-nox)" : "gnuplot failed");
+            missing                          ? "gnuplot was not found (Debian: gnuplot-nox)"
+            : exited && !WEXITSTATUS(status) ? "gnuplot could not write the whole file"
+                                             : "gnuplot failed");
     return false;
 }
 

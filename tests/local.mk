@@ -4,5 +4,26 @@ AM_TESTS_ENVIRONMENT = \
 	MAKE='$(MAKE)'; export MAKE; CC='$(CC)'; export CC; CXX='$(CXX)'; export CXX; \
 	PKG_CONFIG='$(PKG_CONFIG)'; export PKG_CONFIG; TW_SAN='$(TW_SAN)'; export TW_SAN;
 dist_check_SCRIPTS += tests/layers tests/params tests/symbols tests/install/run
-EXTRA_DIST += tests/install/user.c dev .ci/run .clang-format .clang-tidy .cppcheck
+EXTRA_DIST += dev .ci/run .clang-format .clang-tidy .cppcheck
 TESTS += tests/layers tests/params tests/symbols tests/install/run
+TESTS_ASIDE += tests/layers tests/params tests/symbols tests/install/run
+
+# The tests in two parts: those whose result does not depend on what else the machine does (they
+# compute, and wait for nobody), and the others, which want the cores to themselves.
+check-aside:
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(TESTS_ASIDE)'
+check-alone:
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(filter-out $(TESTS_ASIDE),$(TESTS))'
+
+EXTRA_DIST += tests/pch.hh
+if QUICK_TESTS
+AM_CXXFLAGS += -O0 $(TW_PCH)
+TW_PCH = -Winvalid-pch -include tests/pch.hh
+TW_CXX_BUSY += -O1
+BUILT_SOURCES += tests/pch.hh.gch
+CLEANFILES += tests/pch.hh.gch
+tests/pch.hh.gch: $(srcdir)/tests/pch.hh Makefile
+	@$(MKDIR_P) tests
+	$(AM_V_CXX)$(CXX) $(GTEST_CFLAGS) $(CPPFLAGS) $(TW_CXXFLAGS) $(TW_SAN) -O0 $(CXXFLAGS) \
+		$(TW_PCH_FLAGS) -x c++-header $(srcdir)/tests/pch.hh -o $@
+endif

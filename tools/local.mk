@@ -7,3 +7,20 @@ tools_twill_run_LDADD = libtwill_core.la
 bin_PROGRAMS += tools/twill-info
 tools_twill_info_SOURCES = tools/info/main.c
 tools_twill_info_LDADD = libtwill.la libtwill_core.la
+
+bin_PROGRAMS += tools/twill-topo
+tools_twill_topo_SOURCES = tools/topo/main.c tools/topo/text.c tools/topo/picture.c \
+	tools/topo/draw.c tools/topo/svg.c tools/topo/topo.h tools/topo/draw.h tools/topo/svg.h
+tools_twill_topo_LDADD = libtwill_core.la
+sim_sources = tools/sim/machine.c tools/sim/job.c tools/sim/samples.c tools/sim/pool.c tools/sim/sim.h
+bin_PROGRAMS += tools/twill-sim
+tools_twill_sim_SOURCES = tools/sim/main.c tools/sim/options.c tools/sim/sweep.c \
+	tools/sim/against.c tools/sim/report.c $(sim_sources)
+tools_twill_sim_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools/sim
+tools_twill_sim_LDADD = libtwill_core.la -lm
+
+bin_PROGRAMS += tools/twill-tune
+tools_twill_tune_SOURCES = tools/tune/main.c tools/tune/options.c tools/tune/measure.c \
+	tools/tune/fit.c tools/tune/solve.c tools/tune/tune.h $(sim_sources)
+tools_twill_tune_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools/sim
+tools_twill_tune_LDADD = libtwill_core.la -lm

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 libtwill_core_la_SOURCES += \
 	src/algo/algo.c src/algo/algo.h \
+	src/algo/crossover.c src/algo/crossover.h \
 	src/algo/form.c src/algo/form.h \
 	src/algo/ring.c \
 	src/algo/recursive_doubling.c \

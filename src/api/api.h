@@ -10,18 +10,23 @@
 /** Keep the newest failure for calls without a communicator. */
 static inline enum twill_status tw_api_error(enum twill_status status)
 {
-    tw_last_error_keep(NULL);
+    tw_last_error_keep(0);
     return status;
 }
 
 /** Keep the newest failure for comm. */
 static inline enum twill_status tw_api_comm_error(twill_comm_t comm, enum twill_status status)
 {
-    tw_last_error_keep(comm);
+    tw_last_error_keep(tw_comm_key(comm));
     return status;
 }
 
-/** comm is a living communicator; otherwise ERR_INVALID, kept. */
+/** This process made what it holds: it is not a fork of one that did; otherwise ERR_USAGE (tw_fail
+ * called, not kept). */
+enum twill_status tw_api_own(const char *call);
+
+/** comm is a living communicator of this process; otherwise ERR_INVALID, after a fork ERR_USAGE;
+ * kept. */
 enum twill_status tw_api_alive(twill_comm_t comm, const char *call);
 
 /**
@@ -39,7 +44,8 @@ enum twill_status tw_api_failure(twill_comm_t comm);
 /** It is in state READY; otherwise ERR_USAGE, kept. */
 enum twill_status tw_api_ready(twill_comm_t comm, const char *call);
 
-/** stream is NULL or a living stream; otherwise ERR_INVALID (tw_fail called, not kept). */
+/** stream is NULL or a living stream of this process; otherwise ERR_INVALID, after a fork ERR_USAGE
+ * (tw_fail called, not kept). */
 enum twill_status tw_api_stream(twill_stream_t stream, const char *call);
 
 /* A config with every field resolved from the caller's struct, its defaults and the parameters. */
@@ -47,5 +53,11 @@ enum twill_status tw_api_config(const struct twill_config *config, struct tw_com
 
 /** End what is left of comm's registrations. */
 void tw_api_reg_drop(twill_comm_t comm);
+
+/** A call's reduction exists and fits its type, which is one; ERR_INVALID otherwise (tw_fail
+ * called, not kept). A created one is put in place of its handle. */
+enum twill_status tw_api_redop(struct tw_call *call, const char *name);
+/** End what is left of comm's created reductions. */
+void tw_api_redop_drop(twill_comm_t comm);
 
 #endif

@@ -4,6 +4,15 @@
 
 #include "api/api.h"
 
+enum twill_status tw_api_own(const char *call)
+{
+    if (!tw_proc_forked())
+        return TWILL_OK;
+    return tw_fail(TWILL_ERR_USAGE,
+                   "%s: this process is a fork of the one that made this; start it afresh instead",
+                   call);
+}
+
 enum twill_status tw_api_alive(twill_comm_t comm, const char *call)
 {
     if (!comm)
@@ -12,14 +21,15 @@ enum twill_status tw_api_alive(twill_comm_t comm, const char *call)
         return tw_api_error(tw_fail(TWILL_ERR_INVALID,
                                     "%s: %p is no communicator, or one that was destroyed", call,
                                     (void *)comm));
-    return TWILL_OK;
+    enum twill_status status = tw_api_own(call);
+    return tw_failed(status) ? tw_api_comm_error(comm, status) : status;
 }
 
 enum twill_status tw_api_failure(twill_comm_t comm)
 {
     enum twill_status status = tw_comm_status(comm);
     if (tw_failed(status))
-        tw_last_error_set(comm, comm->failure);
+        tw_last_error_set(tw_comm_key(comm), comm->failure);
     return status;
 }
 
@@ -56,8 +66,10 @@ enum twill_status tw_api_enter(twill_comm_t comm, const char *call)
 
 enum twill_status tw_api_stream(twill_stream_t stream, const char *call)
 {
-    if (!stream || tw_stream_alive(stream))
+    if (!stream)
         return TWILL_OK;
+    if (tw_stream_alive(stream))
+        return tw_api_own(call);
     return tw_fail(TWILL_ERR_INVALID, "%s: %p is no stream, or one that was destroyed", call,
                    (void *)stream);
 }

@@ -30,7 +30,7 @@ static enum twill_status check_call(const struct twill_comm *comm, const struct 
                        info->root, comm->size - 1);
     }
     if (__builtin_mul_overflow(info->count, tw_type_bytes(info->type), &bytes) ||
-        __builtin_mul_overflow(bytes, (size_t)comm->size, &bytes)) {
+        __builtin_mul_overflow(bytes, (size_t)comm->size, &bytes) || bytes > PTRDIFF_MAX) {
         return tw_fail(TWILL_ERR_INVALID, "comm_choice: count %zu of %s is more than memory",
                        info->count, tw_type_name(info->type));
     }
@@ -100,7 +100,7 @@ enum twill_status twill_comm_choice(twill_comm_t comm, const char *collective, s
         status = choose(comm, &info, choice);
     }
     if (tw_failed(status)) {
-        tw_last_error_keep(comm);
+        tw_last_error_keep(tw_comm_key(comm));
     }
     tw_api_leave(comm);
     return status;

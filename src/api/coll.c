@@ -32,8 +32,6 @@ static enum twill_status check_range(const char *name, const struct shape *shape
     int size = call->comm->size;
     if (!tw_type_bytes(info->type))
         return tw_fail(TWILL_ERR_INVALID, "%s: %d is no type", name, (int)info->type);
-    if (shape->reduces && !tw_redop_name(info->op))
-        return tw_fail(TWILL_ERR_INVALID, "%s: %d is no reduction", name, (int)info->op);
     if (shape->rooted && (info->root < 0 || info->root >= size))
         return tw_fail(TWILL_ERR_INVALID, "%s: root %d is out of range: ranks are 0 to %d", name,
                        info->root, size - 1);
@@ -43,21 +41,6 @@ static enum twill_status check_range(const char *name, const struct shape *shape
         return tw_fail(TWILL_ERR_INVALID, "%s: count %zu of %s over %d ranks is more than memory",
                        name, info->count, tw_type_name(info->type), size);
     return TWILL_OK;
-}
-
-/* Movement serves every type; reductions those that the host's kernels have. */
-static enum twill_status check_served(const char *name, const struct shape *shape,
-                                      const struct tw_call *call)
-{
-    const struct tw_call_info *info = &call->info;
-    enum tw_isa isa = call->comm->proc->isa;
-    if (!shape->reduces)
-        return TWILL_OK;
-    if (tw_reduce_find(info->type, info->op, isa) &&
-        (info->op != TWILL_AVG || tw_divide_find(info->type, isa)))
-        return TWILL_OK;
-    return tw_fail(TWILL_ERR_UNSUPPORTED, "%s: this build does not serve %s of %s", name,
-                   tw_redop_name(info->op), tw_type_name(info->type));
 }
 
 struct extent {
@@ -130,14 +113,14 @@ static enum twill_status collective(struct tw_call call)
     if (tw_failed(status))
         return status;
     status = check_range(name, shape, &call);
-    if (!tw_failed(status))
-        status = check_served(name, shape, &call);
+    if (!tw_failed(status) && shape->reduces)
+        status = tw_api_redop(&call, name);
     if (!tw_failed(status))
         status = check_buffers(name, shape, &call);
     if (!tw_failed(status))
         status = tw_api_stream(call.stream, name);
     if (tw_failed(status)) {
-        tw_last_error_keep(call.comm);
+        tw_last_error_keep(tw_comm_key(call.comm));
     } else {
         bool elsewhere = call.comm->rank != call.info.root;
         if (shape->in_at_root && elsewhere)

@@ -27,6 +27,19 @@ static void name_by_id(struct tw_comm_args *args)
                  (unsigned long long)tw_hash64(&args->id, sizeof args->id) & 0xffffff);
 }
 
+/* The newest failure says why, to those too who come to the id's meeting point in this process. */
+static void give_up(struct twill_comm *const *comms, int count, const struct tw_comm_args *args,
+                    enum twill_status status)
+{
+    char text[TW_ERROR_TEXT_BYTES];
+    snprintf(text, sizeof text, "%s", tw_fail_text());
+    if (args->own_id)
+        tw_id_give_up(&args->id, status, text);
+    for (int i = 0; i < count; i++)
+        tw_comm_give_up(comms[i]);
+    tw_fail_again(status, text);
+}
+
 /* Prepare count communicators that differ in rank only, and connect or note them. outs are NULL. */
 static enum twill_status make(struct tw_comm_args *args, int count, twill_comm_t *outs)
 {
@@ -52,10 +65,19 @@ static enum twill_status make(struct tw_comm_args *args, int count, twill_comm_t
                 tw_fail_again(status, comms[i]->failure);
         }
     }
-    for (int i = 0; i < made && tw_failed(status); i++)
-        tw_comm_free(comms[i]);
+    if (tw_failed(status))
+        give_up(comms, made, args, status);
     free(comms);
     return status;
+}
+
+/* More would be refused at the meeting point, which the attempt would have used up. */
+static enum twill_status check_size(const char *call, const char *what, int size)
+{
+    if (size >= 1 && size <= TW_PLAN_RANKS_MAX)
+        return TWILL_OK;
+    return tw_fail(TWILL_ERR_INVALID, "%s: %s is %d, must be 1 to %d", call, what, size,
+                   TW_PLAN_RANKS_MAX);
 }
 
 static enum twill_status init_args(const char *call, int size, const twill_unique_id *id, int rank,
@@ -63,8 +85,9 @@ static enum twill_status init_args(const char *call, int size, const twill_uniqu
 {
     if (!id)
         return tw_fail(TWILL_ERR_INVALID, "%s: the id is NULL", call);
-    if (size < 1)
-        return tw_fail(TWILL_ERR_INVALID, "%s: size is %d, must be at least 1", call, size);
+    enum twill_status status = check_size(call, "size", size);
+    if (tw_failed(status))
+        return status;
     if (rank < 0 || rank >= size)
         return tw_fail(TWILL_ERR_INVALID, "%s: rank %d is out of range: ranks are 0 to %d", call,
                        rank, size - 1);
@@ -127,17 +150,18 @@ enum twill_status twill_comm_init_all(twill_comm_t *comms, int count, const int 
 {
     if (!comms)
         return no_output("comm_init_all");
-    if (count < 1)
-        return tw_api_error(
-            tw_fail(TWILL_ERR_INVALID, "comm_init_all: count is %d, must be at least 1", count));
+    enum twill_status status = check_size("comm_init_all", "count", count);
+    if (tw_failed(status))
+        return tw_api_error(status);
     for (int i = 0; i < count; i++)
         comms[i] = NULL;
     struct tw_comm_args args = {.size = count};
-    enum twill_status status = check_devices(count, devices);
+    status = check_devices(count, devices);
     if (!tw_failed(status))
         status = tw_api_config(config, &args);
     if (!tw_failed(status))
         status = tw_id_create(&args.id);
+    args.own_id = true;
     if (!tw_failed(status))
         status = make(&args, count, comms);
     return tw_failed(status) ? tw_api_error(status) : status;
@@ -158,7 +182,7 @@ enum twill_status twill_comm_finalize(twill_comm_t comm)
     if (tw_failed(status) && tw_failed(tw_api_failure(comm)))
         status = tw_comm_status(comm);
     else if (tw_failed(status))
-        tw_last_error_keep(comm);
+        tw_last_error_keep(tw_comm_key(comm));
     tw_api_leave(comm);
     return status;
 }
@@ -177,6 +201,7 @@ enum twill_status twill_comm_destroy(twill_comm_t comm)
     if (tw_failed(status))
         return tw_api_comm_error(comm, status);
     tw_api_reg_drop(comm);
+    tw_api_redop_drop(comm);
     return tw_comm_retire(comm);
 }
 

@@ -9,7 +9,7 @@ const char *twill_last_error(twill_comm_t comm)
 {
     if (comm && __atomic_load_n(&comm->magic, __ATOMIC_ACQUIRE) != TW_COMM_MAGIC)
         return "this is no communicator, or one that was destroyed";
-    const char *text = tw_last_error_find(comm);
+    const char *text = tw_last_error_find(tw_comm_key(comm));
     if (text)
         return text;
     if (comm && tw_failed(tw_comm_status(comm)))

@@ -6,4 +6,8 @@
 
 enum twill_status twill_group_start(void) { return tw_group_start(); }
 
-enum twill_status twill_group_end(void) { return tw_group_end(); }
+enum twill_status twill_group_end(void)
+{
+    enum twill_status status = tw_api_own("group_end");
+    return tw_failed(status) ? tw_api_error(status) : tw_group_end();
+}

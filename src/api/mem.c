@@ -45,15 +45,6 @@ enum twill_status twill_mem_free(void *ptr)
 /* ---- agreement --------------------------------------------------------------------------------
  */
 
-/* What each rank says of its part; the word tells it from a program's own all_gather. */
-struct vote {
-    char word[12];
-    int32_t status;
-};
-
-#define REGISTER_WORD "register   "
-#define DEREGISTER_WORD "deregister "
-
 #define NAMED_BYTES 128
 
 static void name_rank(char named[NAMED_BYTES], int rank)
@@ -65,44 +56,35 @@ static void name_rank(char named[NAMED_BYTES], int rank)
         snprintf(named + used, NAMED_BYTES - used, ", ...");
 }
 
-static enum twill_status votes_count(twill_comm_t comm, const struct vote *votes, const char *word,
-                                     char named[NAMED_BYTES])
+static enum twill_status votes_count(const int32_t *votes, int count, char named[NAMED_BYTES])
 {
     enum twill_status status = TWILL_OK;
-    for (int rank = 0; rank < comm->size; rank++) {
-        if (memcmp(votes[rank].word, word, sizeof votes[rank].word) != 0) {
-            tw_comm_fail(comm, TWILL_ERR_MISMATCH,
-                         "rank %d is in %s, rank %d in another call that gathers %zu bytes",
-                         comm->rank, word, rank, sizeof *votes);
-            return tw_comm_status(comm);
-        }
-        if (votes[rank].status >= 0)
+    for (int rank = 0; rank < count; rank++) {
+        if (votes[rank] >= 0)
             continue;
         name_rank(named, rank);
         if (!tw_failed(status))
-            status = (enum twill_status)votes[rank].status;
+            status = (enum twill_status)votes[rank];
     }
     return status;
 }
 
 /* Every rank learns of every rank's status. named: the ranks that failed. */
-static enum twill_status agree(twill_comm_t comm, const char *word, enum twill_status mine,
+static enum twill_status agree(twill_comm_t comm, enum tw_call_guise guise, int32_t mine,
                                char named[NAMED_BYTES])
 {
-    struct vote vote = {.status = mine};
-    memcpy(vote.word, word, sizeof vote.word);
-    struct vote *votes = tw_alloc((size_t)comm->size * sizeof *votes);
+    int32_t *votes = tw_alloc((size_t)comm->size * sizeof *votes);
     if (!votes)
         return TWILL_ERR_NOMEM;
     const struct tw_call call = {
-        .info = {.coll = TW_COLL_ALL_GATHER, .count = sizeof vote, .type = TWILL_UINT8},
-        .in = &vote,
+        .info = {.coll = TW_COLL_ALL_GATHER, .guise = guise, .count = 1, .type = TWILL_INT32},
+        .in = &mine,
         .out = votes,
         .comm = comm,
     };
     enum twill_status status = tw_ops_call(&call);
     if (!tw_failed(status))
-        status = votes_count(comm, votes, word, named);
+        status = votes_count(votes, comm->size, named);
     free(votes);
     return status;
 }
@@ -124,7 +106,7 @@ static enum twill_status register_all(twill_comm_t comm, struct twill_reg *reg)
 {
     char named[NAMED_BYTES] = "";
     enum twill_status mine = mappable(reg->ptr, reg->bytes);
-    enum twill_status status = agree(comm, REGISTER_WORD, mine, named);
+    enum twill_status status = agree(comm, TW_CALL_REGISTER, mine, named);
     if (!tw_failed(status)) {
         reg->next = comm->regs;
         comm->regs = reg;
@@ -176,7 +158,7 @@ enum twill_status twill_register(twill_comm_t comm, void *ptr, size_t bytes, twi
     } else {
         free(made);
         if (!tw_failed(tw_api_failure(comm)))
-            tw_last_error_keep(comm);
+            tw_last_error_keep(tw_comm_key(comm));
     }
     tw_api_leave(comm);
     return status;
@@ -206,9 +188,9 @@ static enum twill_status deregister(twill_comm_t comm, struct twill_reg *reg)
         if (tw_failed(status))
             return status;
         char named[NAMED_BYTES] = "";
-        status = agree(comm, DEREGISTER_WORD, TWILL_OK, named);
+        status = agree(comm, TW_CALL_DEREGISTER, TWILL_OK, named);
         if (tw_failed(status) && !tw_failed(tw_api_failure(comm)))
-            tw_last_error_keep(comm);
+            tw_last_error_keep(tw_comm_key(comm));
     }
     *at = reg->next;
     free(reg);

@@ -31,7 +31,7 @@ static enum twill_status check_and_call(const struct tw_call *call, const char *
         return status;
     status = check(call, name, buffer);
     if (tw_failed(status))
-        tw_last_error_keep(call->comm);
+        tw_last_error_keep(tw_comm_key(call->comm));
     else
         status = tw_ops_call(call);
     tw_api_leave(call->comm);

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <sched.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,22 +64,13 @@ enum twill_status tw_host_get(const char *hostid_override, struct tw_host *host)
     return TWILL_OK;
 }
 
-static int affinity_cpus(void)
+bool tw_host_runtime_dir(char *path, size_t bytes)
 {
-    for (int room = CPU_SETSIZE; room <= CPU_SETSIZE * 64; room *= 2) {
-        cpu_set_t *set = CPU_ALLOC((size_t)room);
-        size_t bytes = CPU_ALLOC_SIZE((size_t)room);
-        if (set == NULL)
-            return 1;
-        int failed = sched_getaffinity(0, bytes, set);
-        int count = failed == 0 ? CPU_COUNT_S(bytes, set) : 0;
-        CPU_FREE(set);
-        if (failed == 0)
-            return count > 0 ? count : 1;
-        if (errno != EINVAL)
-            return 1;
-    }
-    return 1;
+    const char *directory = secure_getenv("XDG_RUNTIME_DIR");
+    if (directory == NULL || directory[0] != '/' || strlen(directory) >= bytes)
+        return false;
+    memcpy(path, directory, strlen(directory) + 1);
+    return true;
 }
 
 static int quota_cpus(long long quota, long long period)
@@ -135,7 +125,7 @@ int tw_host_cgroup_cpus(const char *mount, const char *group)
 
 /* This process's group among the lines "id:controllers:group" of /proc/self/cgroup: the unified one
  * (no controllers), or version 1's with the controller cpu. */
-static int own_cgroup_cpus(void)
+int tw_host_cpu_quota(void)
 {
     char text[4096];
     char *save = NULL;
@@ -159,14 +149,6 @@ static int own_cgroup_cpus(void)
             least = limit;
     }
     return least;
-}
-
-int tw_host_cpus_allowed(void)
-{
-    int cpus = affinity_cpus();
-    int limit = own_cgroup_cpus();
-
-    return limit > 0 && limit < cpus ? limit : cpus;
 }
 
 uint64_t tw_hash64(const void *data, size_t bytes)

@@ -3,6 +3,7 @@
 #ifndef TW_BASE_HOST_H
 #define TW_BASE_HOST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,8 +17,18 @@ struct tw_host {
 };
 enum twill_status tw_host_get(const char *hostid_override, struct tw_host *host);
 
-/** CPUs this process may run on (affinity and cgroup); at least 1. */
-int tw_host_cpus_allowed(void);
+/** The user's folder for files of this boot (XDG_RUNTIME_DIR), an absolute path that still has to
+ * be checked. @return false: not set, relative, longer than bytes, or of a program that runs with
+ * more rights than its caller */
+bool tw_host_runtime_dir(char *path, size_t bytes);
+
+/** How many CPUs this process's cgroup lets it use, rounded up; 0: no limit. */
+int tw_host_cpu_quota(void);
+
+enum tw_here { TW_HERE_UNKNOWN, TW_HERE_YES, TW_HERE_NO };
+/** Is it a name or an address of this host? A name that is not this host's own is looked up, which
+ * may take as long as the resolver lets it; UNKNOWN when it is not found. (address.c) */
+enum tw_here tw_host_here(const char *address);
 
 /** CPUs that a cgroup and those above it may use together, rounded up; 0: no limit. mount: where
  * the hierarchy is mounted; group: "/a/b", or "/". */

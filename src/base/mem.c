@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -56,7 +57,14 @@ static enum twill_status fd_map(int fd, size_t bytes, void **base)
 static enum twill_status fd_prepare(int fd, const char *name, size_t bytes)
 {
     const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+    struct rlimit files;
 
+    /* going beyond it would end the process by SIGXFSZ */
+    if (getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur != RLIM_INFINITY &&
+        bytes > files.rlim_cur)
+        return tw_fail(TWILL_ERR_NOMEM,
+                       "shared segment \"%s\" of %zu bytes: files may have %llu (RLIMIT_FSIZE)",
+                       name, bytes, (unsigned long long)files.rlim_cur);
     if (ftruncate(fd, (off_t)bytes) != 0)
         return tw_fail_errno(errno == EFBIG ? TWILL_ERR_NOMEM : TWILL_ERR_SYSTEM, errno,
                              "shared segment \"%s\" does not grow to %zu bytes", name, bytes);
@@ -66,10 +74,28 @@ static enum twill_status fd_prepare(int fd, const char *name, size_t bytes)
     return TWILL_OK;
 }
 
+/* The end of create and map: fd becomes shm's, or is closed when it failed before (status) or does
+ * not map. */
+static enum twill_status shm_take(struct tw_shm *shm, int fd, size_t bytes,
+                                  enum twill_status status)
+{
+    void *base = NULL;
+
+    if (status == TWILL_OK)
+        status = fd_map(fd, bytes, &base);
+    if (status != TWILL_OK) {
+        (void)close(fd);
+        return status;
+    }
+    shm->fd = fd;
+    shm->base = base;
+    shm->bytes = bytes;
+    return TWILL_OK;
+}
+
 enum twill_status tw_shm_create(struct tw_shm *shm, const char *name, size_t bytes)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    void *base = NULL;
 
     shm_clear(shm);
     if (bytes == 0 || bytes > (size_t)PTRDIFF_MAX - page)
@@ -81,16 +107,7 @@ enum twill_status tw_shm_create(struct tw_shm *shm, const char *name, size_t byt
         return tw_fail_errno(TWILL_ERR_SYSTEM, errno, "shared segment \"%s\": memfd_create failed",
                              name);
     enum twill_status status = fd_prepare(fd, name, bytes);
-    if (status == TWILL_OK)
-        status = fd_map(fd, bytes, &base);
-    if (status != TWILL_OK) {
-        (void)close(fd);
-        return status;
-    }
-    shm->fd = fd;
-    shm->base = base;
-    shm->bytes = bytes;
-    return TWILL_OK;
+    return shm_take(shm, fd, bytes, status);
 }
 
 /* Is fd a segment whose pages can be touched without fear of SIGBUS, and how long is it? Pages of a
@@ -120,22 +137,12 @@ static enum twill_status fd_inspect(int fd, size_t least_bytes, size_t *bytes)
 enum twill_status tw_shm_map(struct tw_shm *shm, int fd, size_t least_bytes)
 {
     size_t bytes = 0;
-    void *base = NULL;
 
     shm_clear(shm);
     if (fd < 0)
         return tw_fail(TWILL_ERR_INVALID, "shared segment: %d is no descriptor", fd);
     enum twill_status status = fd_inspect(fd, least_bytes, &bytes);
-    if (status == TWILL_OK)
-        status = fd_map(fd, bytes, &base);
-    if (status != TWILL_OK) {
-        (void)close(fd);
-        return status;
-    }
-    shm->fd = fd;
-    shm->base = base;
-    shm->bytes = bytes;
-    return TWILL_OK;
+    return shm_take(shm, fd, bytes, status);
 }
 
 void tw_shm_close(struct tw_shm *shm)

@@ -124,17 +124,13 @@ static enum twill_status wait_ready(int fd, short events, uint64_t until_ns,
     }
 }
 
-enum twill_status tw_sock_connect(int *out, const char *name, const struct tw_sock_wait *wait)
+/* Takes fd over on errors. */
+static enum twill_status connect_to(int fd, const char *name, const struct tw_sock_wait *wait)
 {
     struct sockaddr_un address;
     socklen_t length = 0;
-    int fd = -1;
-
-    if (name == NULL || name[0] == '\0')
-        return tw_fail(TWILL_ERR_INVALID, "unix socket to connect to has no name");
     enum twill_status status = address_fill(&address, &length, name);
-    if (status == TWILL_OK)
-        status = socket_open(&fd);
+
     while (status == TWILL_OK && connect(fd, (const struct sockaddr *)&address, length) != 0) {
         /* nobody listens yet, or the queue of those who wait to be accepted is full */
         if (errno == ECONNREFUSED || errno == EAGAIN || errno == EINTR)
@@ -143,13 +139,41 @@ enum twill_status tw_sock_connect(int *out, const char *name, const struct tw_so
             status =
                 tw_fail_errno(TWILL_ERR_SYSTEM, errno, "connecting to unix socket \"@%s\"", name);
     }
+    if (status != TWILL_OK)
+        (void)close(fd);
+    return status;
+}
+
+enum twill_status tw_sock_connect_as(int *out, const char *own, const char *name,
+                                     const struct tw_sock_wait *wait)
+{
+    struct sockaddr_un address;
+    socklen_t length = 0;
+    int fd = -1;
+
+    if (name == NULL || name[0] == '\0')
+        return tw_fail(TWILL_ERR_INVALID, "unix socket to connect to has no name");
+    enum twill_status status = socket_open(&fd);
+    if (status != TWILL_OK)
+        return status;
+    if (own != NULL)
+        status = address_fill(&address, &length, own);
+    if (status == TWILL_OK && own != NULL &&
+        bind(fd, (const struct sockaddr *)&address, length) != 0)
+        status = tw_fail_errno(TWILL_ERR_SYSTEM, errno, "unix socket \"@%s\" does not bind", own);
     if (status != TWILL_OK) {
-        if (fd >= 0)
-            (void)close(fd);
+        (void)close(fd);
         return status;
     }
-    *out = fd;
-    return TWILL_OK;
+    status = connect_to(fd, name, wait);
+    if (status == TWILL_OK)
+        *out = fd;
+    return status;
+}
+
+enum twill_status tw_sock_connect(int *out, const char *name, const struct tw_sock_wait *wait)
+{
+    return tw_sock_connect_as(out, NULL, name, wait);
 }
 
 enum twill_status tw_sock_accept(int *out, int listen_fd, const struct tw_sock_wait *wait)
@@ -330,6 +354,9 @@ enum twill_status tw_sock_recv_fd(int fd, int *passed, const struct tw_sock_wait
     }
     if (kept >= 0)
         (void)close(kept);
+    if (count == 0 && got == 1 && mark == FD_MARK && (message.msg_flags & MSG_CTRUNC) != 0)
+        return tw_fail(TWILL_ERR_SYSTEM,
+                       "unix socket: the peer's descriptor finds no room: too many open files");
     if (got == 0)
         return tw_fail(TWILL_ERR_PEER, "unix socket: closed by the peer, a descriptor is missing");
     return tw_fail(TWILL_ERR_PEER, "unix socket: the peer sent %d descriptors, one was to come",
@@ -346,4 +373,19 @@ enum twill_status tw_sock_peer(int fd, pid_t *pid, uid_t *uid)
     *pid = who.pid;
     *uid = who.uid;
     return TWILL_OK;
+}
+
+void tw_sock_peer_name(int fd, char name[TW_SOCK_NAME_BYTES])
+{
+    struct sockaddr_un address;
+    socklen_t length = sizeof(address);
+    const size_t head = offsetof(struct sockaddr_un, sun_path) + 1;
+
+    memset(&address, 0, sizeof(address));
+    name[0] = '\0';
+    if (getpeername(fd, (struct sockaddr *)&address, &length) != 0 || length <= head ||
+        address.sun_path[0] != '\0' || length - head >= TW_SOCK_NAME_BYTES)
+        return;
+    memcpy(name, address.sun_path + 1, length - head);
+    name[length - head] = '\0';
 }

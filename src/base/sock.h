@@ -27,6 +27,9 @@ struct tw_sock_wait {
 enum twill_status tw_sock_listen(int *fd, const char *name, char actual[TW_SOCK_NAME_BYTES]);
 /** Connect, trying again while nobody listens yet, to the deadline. */
 enum twill_status tw_sock_connect(int *fd, const char *name, const struct tw_sock_wait *wait);
+/** As above, the own end bound to an abstract name that the other end can ask for. */
+enum twill_status tw_sock_connect_as(int *fd, const char *own, const char *name,
+                                     const struct tw_sock_wait *wait);
 enum twill_status tw_sock_accept(int *fd, int listen_fd, const struct tw_sock_wait *wait);
 enum twill_status tw_sock_send(int fd, const void *data, size_t bytes,
                                const struct tw_sock_wait *wait);
@@ -42,6 +45,8 @@ enum twill_status tw_sock_send_fd(int fd, int passed, const struct tw_sock_wait 
 enum twill_status tw_sock_recv_fd(int fd, int *passed, const struct tw_sock_wait *wait);
 /** Process and user at the other end (SO_PEERCRED). */
 enum twill_status tw_sock_peer(int fd, pid_t *pid, uid_t *uid);
+/** The abstract name to which the other end is bound, also when that has closed; "": to none. */
+void tw_sock_peer_name(int fd, char name[TW_SOCK_NAME_BYTES]);
 
 /**
  * Prove to each other that both ends hold the key, before anything else is read from the

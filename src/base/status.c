@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Knows: status values, names of types, the calling thread's error sentences.
- * Never knows: communicators (a key is an opaque address). */
+ * Never knows: communicators (a key is a number). */
 #include "config.h"
 
 #include "base/status.h"
@@ -15,7 +15,7 @@
 #define KEPT_KEYS 16
 
 struct kept_error {
-    const void *key;
+    uint64_t key;
     uint64_t stamp; /* 0: free; otherwise when it was kept, newest largest */
     char text[TW_ERROR_TEXT_BYTES];
 };
@@ -86,7 +86,7 @@ enum twill_status tw_fail_again(enum twill_status status, const char *text)
 
 const char *tw_fail_text(void) { return newest_text; }
 
-static struct kept_error *kept_find(const void *key)
+static struct kept_error *kept_find(uint64_t key)
 {
     for (size_t i = 0; i < KEPT_KEYS; i++) {
         if (kept[i].stamp != 0 && kept[i].key == key)
@@ -106,7 +106,7 @@ static struct kept_error *kept_oldest(void)
     return oldest;
 }
 
-void tw_last_error_set(const void *key, const char *text)
+void tw_last_error_set(uint64_t key, const char *text)
 {
     struct kept_error *entry = kept_find(key);
 
@@ -118,21 +118,13 @@ void tw_last_error_set(const void *key, const char *text)
         (void)snprintf(entry->text, sizeof(entry->text), "%s", text);
 }
 
-void tw_last_error_keep(const void *key) { tw_last_error_set(key, newest_text); }
+void tw_last_error_keep(uint64_t key) { tw_last_error_set(key, newest_text); }
 
-const char *tw_last_error_find(const void *key)
+const char *tw_last_error_find(uint64_t key)
 {
     const struct kept_error *entry = kept_find(key);
 
     return entry != NULL ? entry->text : NULL;
-}
-
-void tw_last_error_forget(const void *key)
-{
-    struct kept_error *entry = kept_find(key);
-
-    if (entry != NULL)
-        entry->stamp = 0;
 }
 
 size_t tw_type_bytes(twill_type_t type)
@@ -172,7 +164,8 @@ const char *tw_redop_name(twill_redop_t op)
 {
     static const char *const names[] = {
         [TWILL_SUM] = "sum", [TWILL_PROD] = "prod", [TWILL_MAX] = "max",
-        [TWILL_MIN] = "min", [TWILL_AVG] = "avg",
+        [TWILL_MIN] = "min", [TWILL_AVG] = "avg",   [TWILL_BAND] = "band",
+        [TWILL_BOR] = "bor", [TWILL_BXOR] = "bxor", [TW_REDOP_PREMUL_SUM] = "premul_sum",
     };
     size_t i = (size_t)op;
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Knows: status values and the calling thread's error sentences.
- * Never knows: communicators (a key is an opaque address). */
+ * Never knows: communicators (a key is a number). */
 #ifndef TW_BASE_STATUS_H
 #define TW_BASE_STATUS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "twill.h"
 
@@ -41,19 +42,17 @@ enum twill_status tw_fail_again(enum twill_status status, const char *text);
 const char *tw_fail_text(void);
 
 /**
- * Keep the newest failure as what twill_last_error(key) answers in this thread. key NULL: the
- * place for calls without a communicator. The newest 16 keys of a thread are remembered.
+ * Keep the newest failure under key in this thread. key 0: the place for calls without a
+ * communicator; others never come twice, so that what is kept is never taken for another's. The
+ * newest 16 keys of a thread are remembered.
  */
-void tw_last_error_keep(const void *key);
+void tw_last_error_keep(uint64_t key);
 
 /** As above with a given text. */
-void tw_last_error_set(const void *key, const char *text);
+void tw_last_error_set(uint64_t key, const char *text);
 
 /** Text kept for key in this thread, or NULL. */
-const char *tw_last_error_find(const void *key);
-
-/** Forget key (a destroyed communicator whose address may come again). */
-void tw_last_error_forget(const void *key);
+const char *tw_last_error_find(uint64_t key);
 
 static inline bool tw_failed(enum twill_status status) { return status < 0; }
 
@@ -61,7 +60,11 @@ static inline bool tw_failed(enum twill_status status) { return status < 0; }
 size_t tw_type_bytes(twill_type_t type);
 /** "float32", "int8", ...; NULL for a value that is no type. */
 const char *tw_type_name(twill_type_t type);
-/** "sum", "prod", ...; NULL for a value that is no operation. */
+/* What a created sum is inside the library, whatever its handle: it reduces as sum does, after each
+ * rank has multiplied its input. Not a value for callers. */
+#define TW_REDOP_PREMUL_SUM ((twill_redop_t)(TWILL_BXOR + 1))
+#define TW_REDOP_COUNT (TWILL_BXOR + 2)
+/** "sum", "prod", ..., "premul_sum"; NULL for a value that is no operation. */
 const char *tw_redop_name(twill_redop_t op);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "channel/channel.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,9 +15,11 @@
 
 #define FIFO_MOST ((size_t)256 << 10)
 #define FIFO_LEAST ((size_t)1 << 10)
-/* A new communicator takes at most one part in so many of what is free: that leaves room for dozens
- * after it, each with a little less. */
+#define SCRATCH_LEAST ((size_t)4 << 10)
+/* A new communicator takes at most one part in FREE_SHARE of what is free, and leaves the least
+ * that FOLLOWERS like it need, if there is so much. */
 #define FREE_SHARE 16
+#define FOLLOWERS 48
 
 static size_t round_up(size_t bytes)
 {
@@ -36,19 +39,51 @@ static uint64_t net_free(const struct tw_net *net)
     return used < limit ? limit - used : 0;
 }
 
-size_t tw_chan_fifo_bytes(const struct tw_nets *nets, int size, int ranks_here)
+/* With what destroyed communicators held and their peers have left. */
+static uint64_t staging_free(const struct tw_nets *nets)
 {
-    uint64_t of_self = net_free(nets->self);
-    uint64_t of_shm = net_free(nets->shm);
-    uint64_t room = of_self < of_shm ? of_self : of_shm;
-    uint64_t count =
-        (uint64_t)(size > 1 ? size - 1 : 0) * (uint64_t)(ranks_here > 0 ? ranks_here : 1);
-    for (size_t bytes = FIFO_MOST; bytes >= FIFO_LEAST; bytes /= 2) {
-        if (count * tw_fifo_memory_bytes(bytes) <= room / FREE_SHARE) {
-            return bytes;
+    struct tw_net *both[] = {nets->self, nets->shm};
+    for (int i = 0; i < 2; i++) { /* all before any is asked: they may share one staging */
+        if (both[i] != NULL) {
+            tw_fifo_sweep(both[i], false);
         }
     }
-    return count * tw_fifo_memory_bytes(FIFO_LEAST) <= room ? FIFO_LEAST : 0;
+    uint64_t of_self = net_free(nets->self);
+    uint64_t of_shm = net_free(nets->shm);
+    return of_self < of_shm ? of_self : of_shm;
+}
+
+static uint64_t share_bytes(const struct tw_chan_need *need, const struct tw_chan_share *share)
+{
+    uint64_t peers = need->size > 1 ? (uint64_t)need->size - 1 : 0;
+    uint64_t ranks = need->ranks_here > 0 ? (uint64_t)need->ranks_here : 1;
+    return ranks * (peers * tw_fifo_memory_bytes(share->fifo_bytes) + round_up(need->fixed_bytes) +
+                    round_up(share->scratch_bytes));
+}
+
+static size_t scratch_share(size_t most, size_t fifo_bytes)
+{
+    size_t bytes = fifo_bytes > SCRATCH_LEAST ? fifo_bytes : SCRATCH_LEAST;
+    return bytes < most ? bytes : most;
+}
+
+struct tw_chan_share tw_chan_share_find(const struct tw_nets *nets, const struct tw_chan_need *need)
+{
+    uint64_t room = staging_free(nets);
+    struct tw_chan_share share = {FIFO_LEAST, scratch_share(need->scratch_most, FIFO_LEAST)};
+    uint64_t least = share_bytes(need, &share);
+    if (least > room) {
+        return (struct tw_chan_share){0, 0};
+    }
+    uint64_t spare = room / FOLLOWERS > least ? room - FOLLOWERS * least : 0;
+    uint64_t most = room / FREE_SHARE < spare ? room / FREE_SHARE : spare;
+    for (size_t bytes = FIFO_MOST; bytes > FIFO_LEAST; bytes /= 2) {
+        struct tw_chan_share more = {bytes, scratch_share(need->scratch_most, bytes)};
+        if (share_bytes(need, &more) <= most) {
+            return more;
+        }
+    }
+    return share;
 }
 
 /* ---- own areas ------------------------------------------------------------------------------ */
@@ -125,6 +160,15 @@ static enum twill_status nets_choose(struct tw_chan *chan, const struct tw_chan_
     return TWILL_OK;
 }
 
+/* The transport's sentence names a process at most. */
+static enum twill_status peer_failed(int i, enum twill_status status)
+{
+    char text[TW_ERROR_TEXT_BYTES];
+    (void)snprintf(text, sizeof(text), "connecting to rank %d: %.*s", i, TW_ERROR_TEXT_BYTES - 32,
+                   tw_fail_text());
+    return tw_fail_again(status, text);
+}
+
 static enum twill_status peer_connect(struct tw_chan *chan, const struct tw_chan_config *config,
                                       int i)
 {
@@ -137,7 +181,7 @@ static enum twill_status peer_connect(struct tw_chan *chan, const struct tw_chan
         status = peer->transport->fifo->create(peer->ep, chan->fifo_bytes, &peer->recv,
                                                &peer->fifo_blob);
     }
-    return status;
+    return status == TWILL_OK ? status : peer_failed(i, status);
 }
 
 static enum twill_status config_check(const struct tw_chan_config *config)

@@ -44,13 +44,24 @@ struct tw_chan_blob {
     struct tw_blob fifo, board, scratch, signals;
 };
 
+/* What a new communicator asks of this process's staging. */
+struct tw_chan_need {
+    int size, ranks_here; /* ranks in all, of this process */
+    size_t fixed_bytes;   /* of each rank here: board and signals */
+    size_t scratch_most;  /* of each rank here; 0: no scratch */
+};
+/* What each of its ranks gets; all 0: there is no room. */
+struct tw_chan_share {
+    size_t fifo_bytes, scratch_bytes;
+};
 /**
- * FIFO size for a new communicator: the largest power of two from 256 KiB down to 1 KiB for which
- * this process's whole share (ranks_here ranks, size - 1 peers each) fits into a sixteenth of the
- * staging still free, or 1 KiB if that at least fits at all; 0 if not. Ranks take the least over
- * all ranks.
+ * The largest power of two of FIFO bytes from 256 KiB down to 1 KiB, and as much scratch (from
+ * scratch_most down to 4 KiB, if any is wanted), for which all that this process needs fits into a
+ * sixteenth of the staging still free and leaves what 48 such communicators need at least; the
+ * least if that at least fits at all. Ranks take the least over all ranks.
  */
-size_t tw_chan_fifo_bytes(const struct tw_nets *nets, int size, int ranks_here);
+struct tw_chan_share tw_chan_share_find(const struct tw_nets *nets,
+                                        const struct tw_chan_need *need);
 
 enum twill_status tw_chan_create(const struct tw_nets *nets, const struct tw_chan_config *config,
                                  struct tw_chan **chan);

@@ -68,11 +68,20 @@ static void hello_fill(const struct tw_boot *boot, struct tw_hello *hello)
 static enum twill_status meet_connect(const struct tw_boot *boot, const struct tw_id *id, int *fd)
 {
     struct tw_sock_wait wait = boot->wait;
+    char own[TW_SOCK_NAME_BYTES];
 
     if (!boot->comm->args.from_env)
         wait.deadline_ns = 1;
-    enum twill_status status = tw_sock_connect(fd, id->meet, &wait);
-    return status == TWILL_ERR_TIMEOUT && !boot->comm->args.from_env ? TWILL_ERR_PEER : status;
+    tw_meet_caller_name(boot->comm->rank, own);
+    enum twill_status status = tw_sock_connect_as(fd, own, id->meet, &wait);
+    if (status != TWILL_ERR_TIMEOUT)
+        return status;
+    if (!boot->comm->args.from_env)
+        return TWILL_ERR_PEER;
+    return tw_fail(TWILL_ERR_TIMEOUT,
+                   "init: rank %d found no meeting point on host %s: rank 0 has not come, or it is "
+                   "on another host (this build connects ranks of one host)",
+                   boot->comm->rank, boot->comm->proc->host.name);
 }
 
 static enum twill_status meet_gone(const struct tw_boot *boot)
@@ -82,9 +91,10 @@ static enum twill_status meet_gone(const struct tw_boot *boot)
                        "init: rank 0's meeting point closed before rank %d was "
                        "heard: the others have met without it, or have failed",
                        boot->comm->rank);
-    return tw_fail(TWILL_ERR_PEER, "init: the meeting point of the unique id is gone: the process "
-                                   "that made it has ended, or the id was used already (it is good "
-                                   "for one communicator)");
+    return tw_fail(TWILL_ERR_PEER,
+                   "init: the meeting point of the unique id is gone: the process "
+                   "that made it has ended, the id was used already (it is good for "
+                   "one communicator), or nobody came within TWILL_ID_TIMEOUT");
 }
 
 static enum twill_status server_check(const struct tw_boot *boot, int fd)
@@ -144,6 +154,7 @@ static enum twill_status welcome_wait(struct tw_boot *boot)
         memcpy(&boot->welcome, ctl->welcome, sizeof(boot->welcome));
         sodium_memzero(ctl->welcome, ctl->welcome_bytes);
         ctl->meet_rank = boot->welcome.meet_rank;
+        comm->id_hash = tw_hash64(boot->welcome.nonce, sizeof(boot->welcome.nonce));
     }
     tw_loop_unlock(ctl->loop);
     if (tw_comm_status(comm) != TWILL_OK)
@@ -155,10 +166,8 @@ static enum twill_status welcome_wait(struct tw_boot *boot)
         return tw_fail(TWILL_ERR_PEER, "init: the meeting point's answer has %u bytes, not %zu",
                        ctl->welcome_bytes, sizeof(boot->welcome));
     boot->welcome.parent_door[sizeof(boot->welcome.parent_door) - 1] = '\0';
-    comm->id_hash = tw_hash64(boot->welcome.nonce, sizeof(boot->welcome.nonce));
     comm->ranks_here = boot->welcome.ranks_here;
     comm->ranks_host = boot->welcome.ranks_host;
-    comm->crowded = comm->ranks_host > comm->proc->cpus;
     return TWILL_OK;
 }
 

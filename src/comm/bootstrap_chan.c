@@ -3,8 +3,10 @@
 #include "config.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/cpus.h"
 #include "base/mem.h"
 #include "comm/bootstrap.h"
 #include "comm/ops.h"
@@ -14,7 +16,8 @@ struct entry {
     struct tw_chan_peer peer;
     int32_t pid;
     uint32_t unused;
-    uint64_t fifo_bytes;
+    uint64_t fifo_bytes, scratch_bytes; /* that it has room for */
+    struct tw_cpus cpus;                /* that it may run on */
 };
 
 size_t tw_boot_frame_bytes(int size)
@@ -32,41 +35,113 @@ static enum twill_status net_listen(struct tw_boot *boot)
                                                  &boot->address);
 }
 
-/* Everybody learns of everybody; the FIFOs get the least size over all ranks. */
+static uint32_t signals_of(const struct twill_comm *comm)
+{
+    bool scratch = tw_plans_want_scratch(comm->proc->params);
+
+    return scratch ? TW_OPS_SIGNALS * (uint32_t)comm->size : 0;
+}
+
+static struct tw_chan_need own_need(const struct twill_comm *comm)
+{
+    bool scratch = tw_plans_want_scratch(comm->proc->params);
+
+    return (struct tw_chan_need){
+        .size = comm->size,
+        .ranks_here = comm->ranks_here,
+        .fixed_bytes = tw_record_board_bytes(comm->size) + signals_of(comm) * sizeof(uint64_t),
+        .scratch_most = scratch ? TW_OPS_SCRATCH_BYTES : 0,
+    };
+}
+
+static void own_fill(const struct tw_boot *boot, struct entry *own)
+{
+    const struct twill_comm *comm = boot->comm;
+    const struct tw_chan_need need = own_need(comm);
+    const struct tw_chan_share share = tw_chan_share_find(&comm->proc->nets, &need);
+
+    own->peer.proc = comm->proc->id;
+    own->peer.address = boot->address;
+    own->pid = getpid();
+    own->fifo_bytes = share.fifo_bytes;
+    own->scratch_bytes = share.scratch_bytes;
+    tw_cpus_get(&own->cpus);
+}
+
+/* Waits spin long only where the ranks of this host have a CPU each. */
+static enum twill_status patience_set(struct twill_comm *comm, const struct entry *entries)
+{
+    const struct entry *own = &entries[comm->rank];
+    const struct tw_cpus **bound = tw_alloc((size_t)comm->size * sizeof(void *));
+    int count = 0;
+
+    if (bound == NULL)
+        return TWILL_ERR_NOMEM;
+    bound[count++] = &own->cpus;
+    for (int r = 0; r < comm->size; r++) {
+        const uint8_t *host = entries[r].peer.proc.host;
+        if (r != comm->rank && memcmp(host, own->peer.proc.host, sizeof(own->peer.proc.host)) == 0)
+            bound[count++] = &entries[r].cpus;
+    }
+    bool crowded = tw_cpus_crowded(bound, count, comm->proc->cpu_quota);
+    comm->patience = tw_patience_for(comm->proc->pause_ps, crowded);
+    free(bound);
+    return TWILL_OK;
+}
+
+static void peers_set(struct tw_ctl *ctl, struct tw_ctl_peer *peers, const struct entry *entries)
+{
+    for (int r = 0; r < ctl->comm->size; r++) {
+        peers[r].proc = entries[r].peer.proc;
+        peers[r].pid = entries[r].pid;
+    }
+    tw_loop_lock(ctl->loop);
+    ctl->peers = peers;
+    tw_loop_unlock(ctl->loop);
+}
+
+/* The least that any rank has room for. */
+static enum twill_status share_agree(const struct twill_comm *comm, const struct entry *entries,
+                                     struct tw_chan_share *share)
+{
+    int least = 0;
+
+    *share = (struct tw_chan_share){SIZE_MAX, SIZE_MAX};
+    for (int r = 0; r < comm->size; r++) {
+        if (entries[r].fifo_bytes < share->fifo_bytes) {
+            share->fifo_bytes = entries[r].fifo_bytes;
+            least = r;
+        }
+        if (entries[r].scratch_bytes < share->scratch_bytes)
+            share->scratch_bytes = entries[r].scratch_bytes;
+    }
+    if (share->fifo_bytes > 0)
+        return TWILL_OK;
+    return tw_fail(TWILL_ERR_NOMEM,
+                   "init: TWILL_STAGING of rank %d's process has no room for another communicator "
+                   "of %d ranks",
+                   least, comm->size);
+}
+
+/* Everybody learns of everybody. */
 static enum twill_status entries_gather(struct tw_boot *boot, struct entry *entries,
-                                        size_t *fifo_bytes)
+                                        struct tw_chan_share *share)
 {
     struct twill_comm *comm = boot->comm;
     const struct tw_tree_call call = {comm, boot->wait.deadline_ns, "exchanging addresses"};
-    struct entry *own = &entries[comm->rank];
     struct tw_ctl_peer *peers = tw_alloc((size_t)comm->size * sizeof(*peers));
 
     if (peers == NULL)
         return TWILL_ERR_NOMEM;
-    own->peer.proc = comm->proc->id;
-    own->peer.address = boot->address;
-    own->pid = getpid();
-    own->fifo_bytes = tw_chan_fifo_bytes(&comm->proc->nets, comm->size, comm->ranks_here);
+    own_fill(boot, &entries[comm->rank]);
     enum twill_status status = tw_tree_gather(&call, entries, sizeof(*entries));
     if (status != TWILL_OK) {
         free(peers);
         return status;
     }
-    *fifo_bytes = SIZE_MAX;
-    for (int r = 0; r < comm->size; r++) {
-        peers[r].proc = entries[r].peer.proc;
-        peers[r].pid = entries[r].pid;
-        if (entries[r].fifo_bytes < *fifo_bytes)
-            *fifo_bytes = entries[r].fifo_bytes;
-    }
-    tw_loop_lock(boot->ctl->loop);
-    boot->ctl->peers = peers;
-    tw_loop_unlock(boot->ctl->loop);
-    if (*fifo_bytes > 0 || comm->size == 1)
-        return TWILL_OK;
-    return tw_fail(TWILL_ERR_NOMEM,
-                   "init: TWILL_STAGING has no room for another communicator of %d ranks",
-                   comm->size);
+    peers_set(boot->ctl, peers, entries);
+    status = patience_set(comm, entries);
+    return status == TWILL_OK ? share_agree(comm, entries, share) : status;
 }
 
 static enum twill_status blobs_exchange(struct tw_boot *boot)
@@ -95,26 +170,26 @@ enum twill_status tw_boot_chan(struct tw_boot *boot)
     struct twill_comm *comm = boot->comm;
     struct entry *entries = tw_alloc((size_t)comm->size * sizeof(*entries));
     struct tw_chan_peer *peers = tw_alloc((size_t)comm->size * sizeof(*peers));
-    size_t fifo_bytes = 0;
+    struct tw_chan_share share = {0, 0};
     enum twill_status status = entries != NULL && peers != NULL ? TWILL_OK : TWILL_ERR_NOMEM;
 
     if (status == TWILL_OK)
         status = net_listen(boot);
     if (status == TWILL_OK)
-        status = entries_gather(boot, entries, &fifo_bytes);
+        status = entries_gather(boot, entries, &share);
     for (int r = 0; status == TWILL_OK && r < comm->size; r++)
         peers[r] = entries[r].peer;
-    bool scratch = tw_plans_want_scratch(comm->proc->params);
-    const struct tw_chan_config config = {.rank = comm->rank,
-                                          .size = comm->size,
-                                          .peers = peers,
-                                          .key = boot->welcome.key,
-                                          .fifo_bytes = fifo_bytes,
-                                          .board_bytes = tw_record_board_bytes(comm->size),
-                                          .scratch_bytes = scratch ? TW_OPS_SCRATCH_BYTES : 0,
-                                          .signals =
-                                              scratch ? TW_OPS_SIGNALS * (uint32_t)comm->size : 0,
-                                          .wait = boot->wait};
+    const struct tw_chan_config config = {
+        .rank = comm->rank,
+        .size = comm->size,
+        .peers = peers,
+        .key = boot->welcome.key,
+        .fifo_bytes = share.fifo_bytes,
+        .board_bytes = tw_record_board_bytes(comm->size),
+        .scratch_bytes = share.scratch_bytes,
+        .signals = signals_of(comm),
+        .wait = boot->wait,
+    };
     if (status == TWILL_OK)
         status = tw_chan_create(&comm->proc->nets, &config, &comm->chan);
     if (status == TWILL_OK)

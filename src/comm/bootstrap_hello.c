@@ -3,12 +3,34 @@
  * Never knows: where they say it, who is told. */
 #include "config.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "comm/meeting.h"
 
 #define SIZE_MAX_RANKS 65536
+
+#define CALLER_NAME "twill-rank-"
+
+void tw_meet_caller_name(int rank, char name[TW_SOCK_NAME_BYTES])
+{
+    uint64_t nonce = 0;
+
+    tw_random(&nonce, sizeof(nonce));
+    (void)snprintf(name, TW_SOCK_NAME_BYTES, CALLER_NAME "%d-%016" PRIx64, rank, nonce);
+}
+
+int tw_meet_caller_rank(const char *name)
+{
+    int rank = -1;
+    char end = '\0';
+
+    if (strncmp(name, CALLER_NAME, strlen(CALLER_NAME)) != 0 ||
+        sscanf(name + strlen(CALLER_NAME), "%9d%c", &rank, &end) != 2 || end != '-')
+        return -1;
+    return rank >= 0 && rank < SIZE_MAX_RANKS ? rank : -1;
+}
 
 enum twill_status tw_hello_parse(const uint8_t *data, uint32_t bytes, struct tw_hello *hello,
                                  char text[TW_ERROR_TEXT_BYTES])

@@ -1,197 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Knows: the meeting point's side: who has come, whether they fit together, what they are told.
- * Never knows: the tree, channels, operations. */
+ * Never knows: the tree, channels, operations; how long it stays. */
 #include "config.h"
 
 #include <sodium.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/time.h"
-#include "comm/control.h"
-#include "comm/meeting.h"
-
-#define PATIENCE_NS (5 * TW_NS_S)
-
-struct seat {
-    struct tw_link link;
-    struct tw_hello *hello; /* owned; NULL: nobody has come */
-    bool told;              /* of the meeting's failure */
-};
-
-struct tw_meeting {
-    struct tw_door door; /* first member: callbacks come back to it */
-    struct tw_proc_state *state;
-    struct tw_meeting *prev, *next;
-    struct tw_source timer; /* owned; from the first arrival on */
-    bool keyless, holds_ref, timed;
-    int size; /* of the first who came; 0: nobody yet */
-    int arrived, told, byes;
-    struct seat *seats; /* owned, [size] */
-    bool met, failed, ended;
-    struct tw_frame_error failure;
-    struct tw_later burial; /* frees it, outside of all callbacks */
-};
-
-static void meeting_unref(struct tw_meeting *meeting)
-{
-    if (!meeting->holds_ref)
-        return;
-    meeting->holds_ref = false;
-    tw_proc_put_soon();
-}
-
-/* ---- the end -----------------------------------------------------------------------------------
- */
-
-static void meeting_free(struct tw_later *later)
-{
-    struct tw_meeting *meeting =
-        (struct tw_meeting *)(void *)((char *)later - offsetof(struct tw_meeting, burial));
-    struct tw_loop *loop = meeting->state->loop;
-
-    tw_loop_lock(loop);
-    if (meeting->prev != NULL)
-        meeting->prev->next = meeting->next;
-    else
-        meeting->state->meetings = meeting->next;
-    if (meeting->next != NULL)
-        meeting->next->prev = meeting->prev;
-    for (int r = 0; r < meeting->size; r++)
-        free(meeting->seats[r].hello);
-    free(meeting->seats);
-    meeting_unref(meeting);
-    tw_loop_unlock(loop);
-    free(meeting);
-}
-
-static void meeting_on_idle(struct tw_door *door)
-{
-    struct tw_meeting *meeting = (struct tw_meeting *)(void *)door;
-
-    tw_loop_later(meeting->state->loop, &meeting->burial);
-}
-
-static void timer_close(struct tw_meeting *meeting)
-{
-    if (meeting->timer.fd < 0)
-        return;
-    tw_loop_unwatch(meeting->state->loop, &meeting->timer);
-    (void)close(meeting->timer.fd);
-    meeting->timer.fd = -1;
-}
-
-/* The memory goes later, once the last caller has gone. */
-static void meeting_end(struct tw_meeting *meeting)
-{
-    if (meeting->ended)
-        return;
-    meeting->ended = true;
-    timer_close(meeting);
-    for (int r = 0; r < meeting->size; r++)
-        tw_link_close(&meeting->seats[r].link);
-    tw_door_close(&meeting->door);
-}
-
-/* ---- failing -----------------------------------------------------------------------------------
- */
-
-static void seat_told(struct tw_meeting *meeting, int rank)
-{
-    if (rank < 0 || rank >= meeting->size || meeting->seats[rank].told)
-        return;
-    meeting->seats[rank].told = true;
-    meeting->told++;
-}
-
-/* Tells everybody who is here, and then whoever still comes, until all have been told. */
-__attribute__((format(printf, 4, 5))) static void meeting_fail(struct tw_meeting *meeting,
-                                                               enum twill_status status, int origin,
-                                                               const char *format, ...)
-{
-    va_list args;
-
-    if (meeting->failed)
-        return;
-    meeting->failed = true;
-    meeting->failure.status = status;
-    meeting->failure.origin = origin;
-    va_start(args, format);
-    (void)vsnprintf(meeting->failure.text, sizeof(meeting->failure.text), format, args);
-    va_end(args);
-    for (int r = 0; r < meeting->size; r++) {
-        struct seat *seat = &meeting->seats[r];
-        if (seat->hello == NULL || !tw_link_up(&seat->link))
-            continue;
-        tw_link_send(&seat->link, TW_FRAME_ERROR, &meeting->failure, sizeof(meeting->failure));
-        tw_link_close(&seat->link);
-        seat_told(meeting, r);
-    }
-    meeting_unref(meeting);
-}
-
-/* Once it has failed: stay for those who were not told yet, or end. */
-static void failed_end(struct tw_meeting *meeting)
-{
-    if (meeting->met || (meeting->size > 0 && meeting->told == meeting->size))
-        meeting_end(meeting);
-}
-
-/* A caller who cannot be seated hears why. */
-static void caller_refuse(struct tw_meeting *meeting, int fd, const struct tw_frame_error *error)
-{
-    struct tw_link link = {.max_bytes = TW_FRAME_SMALL_BYTES};
-
-    if (tw_link_open(&link, meeting->state->loop, fd) != TWILL_OK)
-        return;
-    tw_link_send(&link, TW_FRAME_ERROR, error, sizeof(*error));
-    tw_link_close(&link);
-}
-
-/* The list of ranks that have not come: "2, 5", at most eight. */
-static void missing_list(const struct tw_meeting *meeting, char *text, size_t bytes)
-{
-    size_t used = 0;
-    int listed = 0;
-
-    text[0] = '\0';
-    for (int r = 0; r < meeting->size && used < bytes; r++) {
-        if (meeting->seats[r].hello != NULL)
-            continue;
-        int more = listed == 8 ? snprintf(text + used, bytes - used, ", ...")
-                               : snprintf(text + used, bytes - used, listed > 0 ? ", %d" : "%d", r);
-        used += more > 0 ? (size_t)more : 0;
-        if (listed++ == 8)
-            return;
-    }
-}
-
-static void timer_on_event(struct tw_source *source, uint32_t events)
-{
-    struct tw_meeting *meeting =
-        (struct tw_meeting *)(void *)((char *)source - offsetof(struct tw_meeting, timer));
-    char missing[96];
-
-    (void)events;
-    timer_close(meeting);
-    if (meeting->met)
-        return; /* the ranks' own deadlines count from here on */
-    if (!meeting->failed) {
-        missing_list(meeting, missing, sizeof(missing));
-        meeting_fail(meeting, TWILL_ERR_TIMEOUT, -1,
-                     "init: %d of %d ranks came within %.3g s; missing: %s", meeting->arrived,
-                     meeting->size, (double)meeting->state->proc.params->init_timeout_ns / 1e9,
-                     missing);
-        tw_warn(TW_SUB_COMM, "%s", meeting->failure.text);
-    }
-    meeting_end(meeting);
-}
+#include "comm/bootstrap_meet.h"
 
 /* ---- those who have come -----------------------------------------------------------------------
  */
@@ -206,34 +25,34 @@ static void seat_on_frame(struct tw_link *link, enum tw_frame_type type, uint8_t
         tw_link_close(link);
         meeting->byes++;
         if (meeting->byes == meeting->size)
-            meeting_end(meeting);
+            tw_meeting_end(meeting);
         return;
     }
     tw_link_close(link);
     if (type != TW_FRAME_ERROR || bytes != sizeof(error)) {
-        meeting_fail(meeting, TWILL_ERR_PEER, link->index,
-                     "init: rank %d sent the meeting point what it does not understand",
-                     link->index);
-        failed_end(meeting);
+        tw_meeting_fail(meeting, TWILL_ERR_PEER, link->index,
+                        "init: rank %d sent the meeting point what it does not understand",
+                        link->index);
+        tw_meeting_failed_end(meeting);
         return;
     }
     memcpy(&error, payload, sizeof(error));
     error.text[sizeof(error.text) - 1] = '\0';
-    seat_told(meeting, link->index);
-    meeting_fail(meeting, error.status < 0 ? (enum twill_status)error.status : TWILL_ERR_PEER,
-                 error.origin, "%s", error.text);
-    failed_end(meeting);
+    tw_meeting_told(meeting, link->index);
+    tw_meeting_fail(meeting, error.status < 0 ? (enum twill_status)error.status : TWILL_ERR_PEER,
+                    error.origin, "%s", error.text);
+    tw_meeting_failed_end(meeting);
 }
 
 static void seat_on_down(struct tw_link *link, const char *why)
 {
     struct tw_meeting *meeting = link->owner;
 
-    seat_told(meeting, link->index);
-    meeting_fail(meeting, TWILL_ERR_PEER, link->index,
-                 "init: rank %d (process %d) is gone: %s before all ranks were ready", link->index,
-                 (int)meeting->seats[link->index].hello->pid, why);
-    failed_end(meeting);
+    tw_meeting_told(meeting, link->index);
+    tw_meeting_fail(meeting, TWILL_ERR_PEER, link->index,
+                    "init: rank %d (process %d) is gone: %s before all ranks were ready",
+                    link->index, (int)meeting->seats[link->index].hello->pid, why);
+    tw_meeting_failed_end(meeting);
 }
 
 static bool same_proc(const struct tw_proc_id *a, const struct tw_proc_id *b)
@@ -264,7 +83,7 @@ static void all_welcome(struct tw_meeting *meeting)
 {
     struct tw_welcome welcome = {.meet_rank = -1};
 
-    timer_close(meeting);
+    tw_meeting_timer_stop(meeting);
     meeting->met = true;
     memcpy(welcome.key, meeting->door.key, sizeof(welcome.key));
     if (meeting->keyless)
@@ -278,7 +97,7 @@ static void all_welcome(struct tw_meeting *meeting)
         welcome_send(meeting, r, &welcome);
     /* Ranks here keep the state open for as long as the others may need this. */
     if (welcome.meet_rank >= 0)
-        meeting_unref(meeting);
+        tw_meeting_unref(meeting);
     sodium_memzero(&welcome, sizeof(welcome));
 }
 
@@ -294,8 +113,22 @@ static const struct tw_hello *first_hello(const struct tw_meeting *meeting)
     return NULL;
 }
 
+/* A caller who left without a word: its socket's name says who it was to be. */
+static void silent_name(int fd, char text[TW_ERROR_TEXT_BYTES])
+{
+    char name[TW_SOCK_NAME_BYTES];
+
+    tw_sock_peer_name(fd, name);
+    int rank = tw_meet_caller_rank(name);
+    if (rank >= 0)
+        (void)snprintf(text, TW_ERROR_TEXT_BYTES,
+                       "init: rank %d is gone: it left the meeting point before it had said which "
+                       "options it has",
+                       rank);
+}
+
 /* @return owned; NULL: the meeting has failed, with the reason */
-static struct tw_hello *hello_accept(struct tw_meeting *meeting, const uint8_t *data,
+static struct tw_hello *hello_accept(struct tw_meeting *meeting, int fd, const uint8_t *data,
                                      uint32_t bytes)
 {
     const struct tw_hello *first = first_hello(meeting);
@@ -315,26 +148,12 @@ static struct tw_hello *hello_accept(struct tw_meeting *meeting, const uint8_t *
     }
     if (status == TWILL_OK)
         return hello;
+    if (bytes == 0)
+        silent_name(fd, text);
     tw_warn(TW_SUB_COMM, "%s", text);
-    meeting_fail(meeting, status, -1, "%s", text);
+    tw_meeting_fail(meeting, status, -1, "%s", text);
     free(hello);
     return NULL;
-}
-
-/* From the first caller on it is a matter of time. */
-static void timer_start(struct tw_meeting *meeting)
-{
-    uint64_t timeout_ns = meeting->state->proc.params->init_timeout_ns;
-
-    if (meeting->timed || timeout_ns == 0)
-        return;
-    meeting->timed = true;
-    if (tw_timer_open(&meeting->timer.fd, timeout_ns) != TWILL_OK)
-        return;
-    if (tw_loop_watch(meeting->state->loop, &meeting->timer, EPOLLIN) != TWILL_OK) {
-        (void)close(meeting->timer.fd);
-        meeting->timer.fd = -1;
-    }
 }
 
 /* The first who comes says how many there will be. */
@@ -344,7 +163,7 @@ static bool seats_make(struct tw_meeting *meeting, int size)
         return true;
     meeting->seats = calloc((size_t)size, sizeof(*meeting->seats));
     if (meeting->seats == NULL) {
-        meeting_fail(meeting, TWILL_ERR_NOMEM, -1, "init: no memory for %d ranks", size);
+        tw_meeting_fail(meeting, TWILL_ERR_NOMEM, -1, "init: no memory for %d ranks", size);
         return false;
     }
     meeting->size = size;
@@ -355,7 +174,7 @@ static bool seats_make(struct tw_meeting *meeting, int size)
 
 static void caller_seat(struct tw_meeting *meeting, int fd, struct tw_hello *hello)
 {
-    struct seat *seat = &meeting->seats[hello->head.rank];
+    struct tw_seat *seat = &meeting->seats[hello->head.rank];
 
     seat->hello = hello;
     seat->link = (struct tw_link){.owner = meeting,
@@ -365,12 +184,12 @@ static void caller_seat(struct tw_meeting *meeting, int fd, struct tw_hello *hel
                                   .on_down = seat_on_down};
     meeting->arrived++;
     if (tw_link_open(&seat->link, meeting->state->loop, fd) != TWILL_OK)
-        meeting_fail(meeting, TWILL_ERR_SYSTEM, -1, "init: %s", tw_fail_text());
+        tw_meeting_fail(meeting, TWILL_ERR_SYSTEM, -1, "init: %s", tw_fail_text());
     else if (meeting->arrived == meeting->size)
         all_welcome(meeting);
 }
 
-static void meeting_on_caller(struct tw_door *door, int fd, const uint8_t *data, uint32_t bytes)
+void tw_meeting_on_caller(struct tw_door *door, int fd, const uint8_t *data, uint32_t bytes)
 {
     static const struct tw_frame_error used = {
         .status = TWILL_ERR_USAGE,
@@ -381,76 +200,42 @@ static void meeting_on_caller(struct tw_door *door, int fd, const uint8_t *data,
     struct tw_hello_head head;
 
     if (meeting->met) {
-        caller_refuse(meeting, fd, &used);
+        tw_meeting_refuse(meeting, fd, &used);
         return;
     }
-    timer_start(meeting);
+    tw_meeting_called(meeting);
     if (!meeting->failed)
-        hello = hello_accept(meeting, data, bytes);
+        hello = hello_accept(meeting, fd, data, bytes);
     if (hello != NULL && seats_make(meeting, hello->size)) {
         caller_seat(meeting, fd, hello);
         return;
     }
     free(hello);
-    caller_refuse(meeting, fd, &meeting->failure);
+    tw_meeting_refuse(meeting, fd, &meeting->failure);
     if (bytes >= sizeof(head)) {
         memcpy(&head, data, sizeof(head));
-        seat_told(meeting, head.rank);
+        tw_meeting_told(meeting, head.rank);
     }
-    failed_end(meeting);
+    tw_meeting_failed_end(meeting);
 }
 
-/* ---- opening and closing -----------------------------------------------------------------------
- */
-
-enum twill_status tw_meeting_open(const char *name, const uint8_t key[TW_KEY_BYTES], bool keyless,
-                                  char actual[TW_SOCK_NAME_BYTES])
+/* Only this user's processes get so far, and any of them could end a rank as well: so its word for
+ * which rank it was is believed, though it had not proven the key. */
+void tw_meeting_on_lost(struct tw_door *door, pid_t pid, const char *name)
 {
-    struct tw_proc *proc = NULL;
-    int fd = -1;
-    enum twill_status status = tw_proc_get(&proc);
+    struct tw_meeting *meeting = (struct tw_meeting *)(void *)door;
+    int rank = tw_meet_caller_rank(name);
 
-    if (status != TWILL_OK)
-        return status;
-    struct tw_proc_state *state = tw_proc_state();
-    struct tw_meeting *meeting = tw_alloc(sizeof(*meeting));
-    status = meeting != NULL ? tw_sock_listen(&fd, name, actual) : TWILL_ERR_NOMEM;
-    if (status == TWILL_OK) {
-        meeting->state = state;
-        meeting->keyless = keyless;
-        meeting->holds_ref = true;
-        meeting->burial.run = meeting_free;
-        meeting->timer = (struct tw_source){.fd = -1, .on_event = timer_on_event};
-        meeting->door.patience_ns = PATIENCE_NS;
-        meeting->door.on_caller = meeting_on_caller;
-        meeting->door.on_idle = meeting_on_idle;
-        memcpy(meeting->door.key, key, TW_KEY_BYTES);
-        (void)snprintf(meeting->door.context, sizeof(meeting->door.context), TW_MEET_CONTEXT);
-        tw_loop_lock(state->loop);
-        status = tw_door_open(&meeting->door, state->loop, fd);
-        if (status == TWILL_OK) {
-            meeting->next = state->meetings;
-            if (state->meetings != NULL)
-                state->meetings->prev = meeting;
-            state->meetings = meeting;
-        }
-        tw_loop_unlock(state->loop);
-    }
-    if (status != TWILL_OK) {
-        free(meeting);
-        tw_proc_put();
-    }
-    return status;
-}
-
-void tw_meetings_close(struct tw_proc_state *state)
-{
-    tw_loop_lock(state->loop);
-    for (struct tw_meeting *meeting = state->meetings; meeting != NULL;) {
-        struct tw_meeting *next = meeting->next;
-        meeting->holds_ref = false;
-        meeting_end(meeting);
-        meeting = next;
-    }
-    tw_loop_unlock(state->loop);
+    if (meeting->met || meeting->failed || rank < 0 || (meeting->size > 0 && rank >= meeting->size))
+        return;
+    if (meeting->size > 0 && meeting->seats[rank].hello != NULL)
+        return;
+    tw_meeting_called(meeting);
+    tw_meeting_fail(meeting, TWILL_ERR_PEER, rank,
+                    "init: rank %d (process %d) is gone: its process has ended before it had "
+                    "proven the key",
+                    rank, (int)pid);
+    tw_warn(TW_SUB_COMM, "%s", meeting->failure.text);
+    tw_meeting_told(meeting, rank);
+    tw_meeting_failed_end(meeting);
 }

@@ -91,6 +91,7 @@ enum twill_status tw_comm_prepare(const struct tw_comm_args *args, struct twill_
         return TWILL_ERR_NOMEM;
     comm->args = *args;
     comm->args.name[sizeof(comm->args.name) - 1] = '\0';
+    tw_random(&comm->key, sizeof(comm->key));
     comm->rank = args->rank;
     comm->size = args->size;
     (void)pthread_mutex_init(&comm->lock, NULL);
@@ -167,8 +168,6 @@ static enum twill_status init_start(struct twill_comm *comm)
     enum twill_status status = tw_thread_start(&comm->init_thread, "twill-init", init_main, comm);
 
     comm->init_thread_on = status == TWILL_OK;
-    if (status != TWILL_OK)
-        tw_comm_fail_text(comm, status, tw_fail_text());
     return status;
 }
 
@@ -182,13 +181,17 @@ static void init_join(struct twill_comm *comm)
 enum twill_status tw_comm_connect(struct twill_comm *const *comms, int count, bool wait)
 {
     enum twill_status first = TWILL_OK;
+    char text[TW_ERROR_TEXT_BYTES];
 
     if (wait && count == 1)
         return init_run(comms[0]);
-    for (int i = 0; i < count; i++) {
-        enum twill_status status = init_start(comms[i]);
-        if (first == TWILL_OK)
-            first = status;
+    for (int i = 0; i < count && first == TWILL_OK; i++)
+        first = init_start(comms[i]);
+    if (first != TWILL_OK) {
+        /* those that run would wait for those that cannot */
+        (void)snprintf(text, sizeof(text), "init: %.*s", TW_ERROR_TEXT_BYTES - 16, tw_fail_text());
+        for (int i = 0; i < count; i++)
+            tw_comm_fail_text(comms[i], first, text);
     }
     if (!wait)
         return first == TWILL_OK ? TWILL_INPROGRESS : first;

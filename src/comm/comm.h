@@ -10,6 +10,7 @@
 #include "base/host.h"
 #include "base/param.h"
 #include "base/status.h"
+#include "base/time.h"
 #include "channel/channel.h"
 #include "device/exec.h"
 #include "plan/plan.h"
@@ -23,13 +24,18 @@ struct tw_proc {
     const struct tw_params *params;
     struct tw_nets nets;
     enum tw_isa isa;
-    int cpus;                     /* allowed */
+    int cpu_quota;                /* CPUs that the cgroup allows; 0: no limit */
+    uint64_t pause_ps;            /* of tw_pause_ps */
+    uint64_t redops;              /* atomic: created so far (src/api/op.c) */
     struct tw_progress *progress; /* owned; runs what streams were given (progress.c) */
 };
 /** Opened at the first reference: parameters frozen, nets opened, control thread started. ERR_USAGE
  * after fork. */
 enum twill_status tw_proc_get(struct tw_proc **proc);
 void tw_proc_put(void);
+/** In a child of a fork(2) that copied the state: nothing that the parent made may be touched. One
+ * load; does not notice a bare clone(2). */
+bool tw_proc_forked(void);
 
 /* ---- the communicator (comm.c) --------------------------------------------------------------- */
 
@@ -53,18 +59,20 @@ struct tw_comm_args {
     twill_unique_id id;
     int blocking, device, deterministic, channels; /* resolved: no TWILL_UNSET */
     char name[TW_COMM_NAME_BYTES];
+    bool own_id;   /* the meeting point is in this process, made for these ranks */
     bool keyless;  /* init_env without a key: the first contact is unauthenticated */
     bool from_env; /* the meeting point is named by the environment: it may open later */
 };
 
 struct twill_comm {
     uint64_t magic; /* TW_COMM_MAGIC while alive */
+    uint64_t key;   /* random: no other communicator has or had it, as it may have the address */
     struct tw_comm_args args;
     struct tw_proc *proc; /* referenced */
     int rank, size;
     int ranks_here;                    /* ranks of this communicator in this process */
     int ranks_host;                    /* ranks of this communicator on this host */
-    bool crowded;                      /* more ranks on the host than CPUs: waits yield at once */
+    struct tw_patience patience;       /* of waits for other ranks */
     int state;                         /* atomic: enum tw_comm_state */
     int status;                        /* atomic: OK, or the first failure (negative): sticky */
     enum twill_status failing;         /* as status, but before the peers are told */
@@ -76,22 +84,30 @@ struct twill_comm {
     struct tw_ctl *ctl;                /* owned */
     struct tw_ops *ops;                /* owned */
     struct tw_record *record;          /* owned; from connect to destroy */
-    uint64_t id_hash; /* identifies the communicator among all: part of every record's hash */
+    /* identifies the communicator among all: part of every record's hash; 0 until the ranks have
+     * met; written under the loop's lock */
+    uint64_t id_hash;
     pthread_t init_thread;
     bool init_thread_on;
-    uintptr_t user;         /* atomic: thread inside a call, 0 none: detects two at once */
-    struct twill_reg *regs; /* owned: registrations (src/api/mem.c) */
-    /* destroyed by its user, waits for other ranks of this process (retire.c) */
-    struct twill_comm *parked_next;
+    uintptr_t user;          /* atomic: thread inside a call, 0 none: detects two at once */
+    struct twill_reg *regs;  /* owned: registrations (src/api/mem.c) */
+    struct tw_redop *redops; /* owned: created reductions (src/api/op.c) */
+    /* under the loop's lock (retire.c) */
+    bool retired;                   /* its user is done with it */
+    struct twill_comm *parked_next; /* it waits for other ranks of this process */
 };
+
+/** Under which a thread's last error on comm is kept; NULL: calls without one. */
+static inline uint64_t tw_comm_key(const struct twill_comm *comm) { return comm ? comm->key : 0; }
 
 /** Handle in state INIT; nothing is connected yet. Checks nothing but memory. */
 enum twill_status tw_comm_prepare(const struct tw_comm_args *args, struct twill_comm **comm);
 
 /**
  * Connect prepared communicators, all at once (each on a thread of its own when there are several,
- * or when `wait` is false). wait: returns when all are READY or failed, with the first error;
- * failed ones are left for the caller to destroy. !wait: returns INPROGRESS; async_error tells.
+ * or when `wait` is false). wait: returns when all are READY or failed, with the first error.
+ * !wait: returns INPROGRESS; async_error tells. Where a thread cannot be had all of them fail.
+ * Failed ones are left for the caller to give up.
  */
 enum twill_status tw_comm_connect(struct twill_comm *const *comms, int count, bool wait);
 
@@ -118,15 +134,20 @@ static inline enum twill_status tw_comm_status(const struct twill_comm *comm)
 }
 
 /** The user is done with comm (claimed, healthy or not): finalize if that is due, and free. Where
- * the process holds several ranks of it, the last one does that for all; the others return at once.
- * @return finalize's error; comm is gone in any case (retire.c) */
+ * the process holds several healthy ranks of it, the last one does that for all; the others return
+ * at once. @return finalize's error; comm is gone in any case (retire.c) */
 enum twill_status tw_comm_retire(struct twill_comm *comm);
+/** It was not given to its user, since its init failed or another one's of the same call: it fails
+ * (if it has not) and is freed, with what was parked for it. The thread's newest error is lost. */
+void tw_comm_give_up(struct twill_comm *comm);
 
 /* ---- unique ids and init from the environment (id.c, env.c) ------------------------------------
  */
 
 /** Makes an id and starts its meeting point in this process. */
 enum twill_status tw_id_create(twill_unique_id *id);
+/** Nothing comes of an id that this process made: ranks that come to its meeting point hear why. */
+void tw_id_give_up(const twill_unique_id *id, enum twill_status status, const char *text);
 /** Magic, version and host; names both hosts when the id is of another one. */
 enum twill_status tw_id_check(const twill_unique_id *id);
 /** Fills size, rank, id (and keyless) from launcher variables; the n-th call of a process meets the
@@ -138,8 +159,12 @@ enum twill_status tw_env_args(struct tw_comm_args *args);
 
 /* What a rank says of its current call: equal on all ranks of a collective. For send and recv: the
  * pair's own. */
+/* Calls that are made of a collective, and match only each other. */
+enum tw_call_guise { TW_CALL_PLAIN, TW_CALL_REGISTER, TW_CALL_DEREGISTER };
+
 struct tw_call_info {
     enum tw_coll coll; /* TW_COLL_P2P for send and recv */
+    enum tw_call_guise guise;
     bool is_send;
     int peer; /* send, recv */
     int root;
@@ -192,8 +217,16 @@ enum twill_status tw_progress_create(struct tw_progress **progress);
 /** Nothing is queued any more. Ends and joins the thread; NULL: nothing. */
 void tw_progress_destroy(struct tw_progress *progress);
 
+/* What premul_sum multiplies by: read at `at` when the call runs, or `value` if that is NULL. One
+ * element of the call's type, in the first bytes. */
+struct tw_scalar {
+    const void *at; /* the user's, borrowed until the call is done */
+    uint64_t value;
+};
+
 struct tw_call {
     struct tw_call_info info;
+    struct tw_scalar scalar; /* of premul_sum */
     const void *in;
     void *out;
     struct twill_comm *comm;

@@ -152,6 +152,9 @@ struct tw_door {
     /* A caller has proven the key and said hello, or left before that (bytes 0). Takes fd over.
      * Under the loop's lock. */
     void (*on_caller)(struct tw_door *door, int fd, const uint8_t *hello, uint32_t bytes);
+    /* A caller's process has ended before it had proven the key; name: its socket's. NULL: nobody
+     * wants to know. Under the lock. */
+    void (*on_lost)(struct tw_door *door, pid_t pid, const char *name);
     /* Closed and the last caller has gone: the door's memory may go. Under the lock. */
     void (*on_idle)(struct tw_door *door);
 };

@@ -4,12 +4,14 @@
 #include "config.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -17,14 +19,40 @@
 #include "comm/control.h"
 
 #define CALLERS_MAX 256u
+#define ENDING_MS 200
 
 struct caller {
     struct tw_door *door;
     int fd;
+    pid_t pid;
+    int pidfd;                 /* owned; -1: none */
+    bool ended;                /* its process had before it was heard */
     uint8_t key[TW_KEY_BYTES]; /* the door forgets its own when it closes */
 };
 
 static void callers_accept(struct tw_door *door);
+
+/* The connection of a process that ends is closed a moment before the process is seen to have
+ * ended. */
+static bool process_ended(const struct caller *caller, const struct tw_door *door)
+{
+    struct pollfd polled[2] = {{.fd = caller->pidfd, .events = POLLIN},
+                               {.fd = door->cancel_fd, .events = POLLIN}};
+
+    if (caller->ended)
+        return true;
+    if (caller->pidfd < 0 || poll(polled, 2, ENDING_MS) <= 0)
+        return false;
+    return (polled[0].revents & POLLIN) != 0;
+}
+
+static void caller_free(struct caller *caller)
+{
+    if (caller->pidfd >= 0)
+        (void)close(caller->pidfd);
+    sodium_memzero(caller->key, sizeof(caller->key));
+    free(caller);
+}
 
 /* On a thread of its own, so that a caller who says nothing holds up nobody. */
 static void caller_hear(void *arg)
@@ -39,9 +67,15 @@ static void caller_hear(void *arg)
 
     enum twill_status status = tw_sock_prove(caller->fd, caller->key, 1, door->context, &wait);
     bool proven = status == TWILL_OK;
+    bool lost = status == TWILL_ERR_PEER && door->on_lost != NULL && process_ended(caller, door);
+    char name[TW_SOCK_NAME_BYTES] = "";
     if (proven)
         status = tw_sock_recv_msg(caller->fd, hello, sizeof(hello), &bytes, &wait);
+    else if (lost)
+        tw_sock_peer_name(caller->fd, name);
     tw_loop_lock(loop);
+    if (lost && door->source.fd >= 0)
+        door->on_lost(door, caller->pid, name);
     if (proven && (status == TWILL_OK || status == TWILL_ERR_PEER) && door->source.fd >= 0)
         door->on_caller(door, caller->fd, hello, bytes);
     else
@@ -54,40 +88,44 @@ static void caller_hear(void *arg)
         door->on_idle(door);
     }
     tw_loop_unlock(loop);
-    sodium_memzero(caller->key, sizeof(caller->key));
-    free(caller);
+    caller_free(caller);
 }
 
 /* Only processes of this user may pose as ranks: the transports between processes of a host serve
  * no others either. */
-static bool caller_known(int fd)
+static bool caller_known(int fd, pid_t *pid)
 {
-    pid_t pid = 0;
     uid_t uid = 0;
 
-    if (tw_sock_peer(fd, &pid, &uid) != TWILL_OK)
+    if (tw_sock_peer(fd, pid, &uid) != TWILL_OK)
         return false;
     if (uid == geteuid())
         return true;
     (void)tw_fail(TWILL_ERR_AUTH, "process %d of user %u was turned away: this job is user %u's",
-                  (int)pid, (unsigned)uid, (unsigned)geteuid());
+                  (int)*pid, (unsigned)uid, (unsigned)geteuid());
     return false;
 }
 
 /* Takes fd over. */
 static void caller_admit(struct tw_door *door, int fd)
 {
-    struct caller *caller = caller_known(fd) ? tw_alloc(sizeof(*caller)) : NULL;
+    pid_t pid = 0;
+    struct caller *caller = caller_known(fd, &pid) ? tw_alloc(sizeof(*caller)) : NULL;
 
     if (caller == NULL) {
         (void)close(fd);
         return;
     }
-    *caller = (struct caller){.door = door, .fd = fd};
+    *caller = (struct caller){.door = door, .fd = fd, .pid = pid, .pidfd = -1};
+    /* this process's own ranks end with it */
+    if (door->on_lost != NULL && pid > 0 && pid != getpid()) {
+        caller->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+        caller->ended = caller->pidfd < 0 && errno == ESRCH;
+    }
     memcpy(caller->key, door->key, sizeof(caller->key));
     if (tw_loop_spawn(door->loop, caller_hear, caller) != TWILL_OK) {
         (void)close(fd);
-        free(caller);
+        caller_free(caller);
         return;
     }
     door->callers++;

@@ -22,6 +22,7 @@ struct env {
     bool found;
     char place[1024]; /* names the job: equal on all its ranks */
     const char *launcher;
+    const char *leader; /* the host of rank 0, as the launcher says; NULL: it does not */
 };
 
 /* The job's key can be read from an inherited descriptor only once, and every init of a process
@@ -107,6 +108,22 @@ static enum twill_status key_from_fd(int fd, uint8_t key[TW_KEY_BYTES])
     return TWILL_OK;
 }
 
+/* A key that others may read proves nothing. The group of a file that somebody else has made for
+ * this user (root, for a container's secrets) is its owner's affair. */
+static enum twill_status key_file_check(int fd, const char *where)
+{
+    struct stat stat;
+
+    if (fstat(fd, &stat) != 0)
+        return tw_fail_errno(TWILL_ERR_SYSTEM, errno, "%s: fstat failed", where);
+    mode_t others = stat.st_uid == geteuid() ? S_IRWXG | S_IRWXO : S_IRWXO;
+    if ((stat.st_mode & others) == 0)
+        return TWILL_OK;
+    return tw_fail(TWILL_ERR_AUTH,
+                   "%s: other users may open the job's key (mode %03o): chmod 600 it", where,
+                   (unsigned)stat.st_mode & 0777u);
+}
+
 static enum twill_status key_from_file(const char *path, uint8_t key[TW_KEY_BYTES])
 {
     char where[TW_PARAM_STRING_BYTES + 32];
@@ -115,10 +132,9 @@ static enum twill_status key_from_file(const char *path, uint8_t key[TW_KEY_BYTE
     if (fd < 0)
         return tw_fail_errno(TWILL_ERR_INVALID, errno, "TWILL_KEY_FILE=\"%s\" does not open", path);
     (void)snprintf(where, sizeof(where), "TWILL_KEY_FILE=\"%s\"", path);
-    struct stat stat;
-    if (fstat(fd, &stat) == 0 && (stat.st_mode & (S_IRWXG | S_IRWXO)) != 0)
-        tw_warn(TW_SUB_COMM, "%s: other users may read the job's key: chmod 600 it", where);
-    enum twill_status status = key_read(fd, where, key);
+    enum twill_status status = key_file_check(fd, where);
+    if (status == TWILL_OK)
+        status = key_read(fd, where, key);
     (void)close(fd);
     return status;
 }
@@ -128,7 +144,10 @@ static enum twill_status key_get(const struct tw_params *params, uint8_t key[TW_
                                  bool *keyless)
 {
     *keyless = false;
-    if (params->key_fd >= 0 && params->key_fd <= INT32_MAX)
+    if (params->key_fd < -1 || params->key_fd > INT32_MAX)
+        return tw_fail(TWILL_ERR_INVALID, "TWILL_KEY_FD=%lld is no descriptor",
+                       (long long)params->key_fd);
+    if (params->key_fd >= 0)
         return key_from_fd((int)params->key_fd, key);
     if (params->key_file[0] != '\0')
         return key_from_file(params->key_file, key);
@@ -147,6 +166,9 @@ static enum twill_status one_missing(const char *have, const char *lack)
 
 static enum twill_status env_twill(const struct tw_params *params, struct env *env)
 {
+    if (params->rank < -1 || params->size < -1)
+        return tw_fail(TWILL_ERR_INVALID, "TWILL_RANK=%lld of TWILL_SIZE=%lld does not exist",
+                       (long long)params->rank, (long long)params->size);
     if (params->rank < 0 && params->size < 0)
         return TWILL_OK;
     if (params->rank < 0)
@@ -162,9 +184,13 @@ static enum twill_status env_twill(const struct tw_params *params, struct env *e
     env->size = (int)params->size;
     if (env->size > 1 && strncmp(params->rendezvous, "unix:", 5) != 0)
         return tw_fail(TWILL_ERR_INVALID,
-                       "TWILL_RENDEZVOUS=\"%s\": expected unix:NAME, where the ranks meet",
+                       "TWILL_RENDEZVOUS=\"%s\": expected unix:NAME or unix:NAME@HOST, where "
+                       "the ranks meet",
                        params->rendezvous);
     (void)snprintf(env->place, sizeof(env->place), "twill|%s", params->rendezvous);
+    const char *host = strrchr(params->rendezvous, '@');
+    if (host != NULL && host[1] != '\0')
+        env->leader = host + 1;
     return TWILL_OK;
 }
 
@@ -234,11 +260,35 @@ static enum twill_status env_launcher(const struct names *names, struct env *env
         status = tw_launcher_int(names->local_size, &env->local_size);
     if (status == TWILL_OK && env->size > 1)
         status = place_fill(names, env);
+    if (names->rank == TW_LAUNCHER_TORCH_RANK)
+        env->leader = tw_launcher_text(TW_LAUNCHER_TORCH_ADDR);
     return status;
 }
 
-static enum twill_status env_read(const struct tw_params *params, struct env *env)
+/* Ranks on several hosts would wait for each other in vain. How many are here says it for sure; if
+ * the launcher does not say that, those who are not where rank 0 is know it. */
+static enum twill_status hosts_check(const struct tw_host *host, const struct env *env)
 {
+    if (env->size == 1 || env->local_size == env->size)
+        return TWILL_OK;
+    if (env->local_size >= 0)
+        return tw_fail(TWILL_ERR_UNSUPPORTED,
+                       "%s: %d of the job's %d ranks are on this host, %s%s%.80s: this build "
+                       "connects ranks of one host",
+                       env->launcher, env->local_size, env->size, host->name,
+                       env->leader != NULL ? "; rank 0 is on " : "",
+                       env->leader != NULL ? env->leader : "");
+    if (env->leader == NULL || tw_host_here(env->leader) != TW_HERE_NO)
+        return TWILL_OK;
+    return tw_fail(TWILL_ERR_UNSUPPORTED,
+                   "%s: rank 0 is on host %.80s, rank %d on host %s: this build connects ranks of "
+                   "one host",
+                   env->launcher, env->leader, env->rank, host->name);
+}
+
+static enum twill_status env_read(const struct tw_proc *proc, struct env *env)
+{
+    const struct tw_params *params = proc->params;
     enum twill_status status = env_twill(params, env);
 
     for (size_t i = 0;
@@ -246,15 +296,10 @@ static enum twill_status env_read(const struct tw_params *params, struct env *en
         status = env_launcher(&launchers[i], env);
     if (status != TWILL_OK || !env->found)
         return status;
-    if (env->size < 1 || env->rank < 0 || env->rank >= env->size)
+    if (env->size < 1 || env->size > TW_PLAN_RANKS_MAX || env->rank < 0 || env->rank >= env->size)
         return tw_fail(TWILL_ERR_INVALID, "%s: rank %d of %d ranks does not exist", env->launcher,
                        env->rank, env->size);
-    if (env->local_size >= 0 && env->local_size != env->size)
-        return tw_fail(TWILL_ERR_UNSUPPORTED,
-                       "%s: %d of the job's %d ranks are on this host: this build connects ranks "
-                       "of one host",
-                       env->launcher, env->local_size, env->size);
-    return TWILL_OK;
+    return hosts_check(&proc->host, env);
 }
 
 /* ---- the meeting point -------------------------------------------------------------------------
@@ -293,7 +338,7 @@ static enum twill_status args_fill(const struct tw_proc *proc, struct tw_comm_ar
     uint8_t key[TW_KEY_BYTES] = {0};
     char meet[TW_SOCK_NAME_BYTES] = "";
     bool keyless = false;
-    enum twill_status status = env_read(proc->params, &env);
+    enum twill_status status = env_read(proc, &env);
 
     if (status == TWILL_OK && env.size > 1)
         status = key_get(proc->params, key, &keyless);
@@ -310,8 +355,9 @@ static enum twill_status args_fill(const struct tw_proc *proc, struct tw_comm_ar
     args->size = env.size;
     args->keyless = keyless;
     args->from_env = true;
+    args->own_id = env.rank == 0;
     if (env.rank == 0)
-        status = tw_meeting_open(meet, key, keyless, meet);
+        status = tw_meeting_open(meet, key, keyless, proc->params->init_timeout_ns, meet);
     if (status == TWILL_OK)
         status = tw_id_fill(&proc->host, key, meet, &args->id);
     sodium_memzero(key, sizeof(key));

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "comm/control.h"
+
 struct group_init {
     struct twill_comm *comm; /* owned until connected */
     struct twill_comm **out; /* the caller's */
@@ -99,6 +101,19 @@ bool tw_group_uses_stream(const struct tw_stream *stream)
 /* ---- inits ------------------------------------------------------------------------------------
  */
 
+static void inits_give_up(const struct group *g, enum twill_status status)
+{
+    char text[TW_ERROR_TEXT_BYTES];
+    snprintf(text, sizeof text, "%s", tw_fail_text());
+    for (size_t i = 0; i < g->ninits; i++)
+        if (tw_comm_status(g->inits[i].comm) == status)
+            snprintf(text, sizeof text, "%s", g->inits[i].comm->failure);
+    for (size_t i = 0; i < g->ninits; i++)
+        tw_comm_give_up(g->inits[i].comm);
+    tw_fail_again(status, text);
+    tw_last_error_keep(0);
+}
+
 static enum twill_status inits_run(const struct group *g)
 {
     if (!g->ninits)
@@ -117,12 +132,7 @@ static enum twill_status inits_run(const struct group *g)
     }
     free(comms);
     if (tw_failed(status)) {
-        for (size_t i = 0; i < g->ninits; i++)
-            if (tw_comm_status(g->inits[i].comm) == status)
-                tw_fail_again(status, g->inits[i].comm->failure);
-        tw_last_error_keep(NULL);
-        for (size_t i = 0; i < g->ninits; i++)
-            tw_comm_free(g->inits[i].comm);
+        inits_give_up(g, status);
         return status;
     }
     for (size_t i = 0; i < g->ninits; i++)
@@ -154,18 +164,27 @@ static void *finalize_main(void *argument)
 enum twill_status tw_finalize_all(struct twill_comm *const *comms, size_t count)
 {
     struct finalize *all = tw_alloc(count * sizeof *all);
-    if (!all)
+    enum twill_status status = TWILL_OK;
+    if (!all) {
+        for (size_t i = 0; i < count; i++)
+            tw_comm_fail(comms[i], TWILL_ERR_NOMEM, "finalize: no memory for %zu ranks", count);
+        tw_last_error_keep(0);
         return TWILL_ERR_NOMEM;
+    }
     for (size_t i = 0; i < count; i++) {
         all[i].comm = comms[i];
-        if (i + 1 < count)
-            all[i].on = !pthread_create(&all[i].thread, NULL, finalize_main, &all[i]);
+        if (i + 1 == count)
+            break; /* this one runs here */
+        status = tw_thread_start(&all[i].thread, "twill-finalize", finalize_main, &all[i]);
+        all[i].on = !tw_failed(status);
+        /* the others of its communicator would wait for it: all of them are told */
+        if (!all[i].on)
+            tw_comm_fail(comms[i], status, "finalize: %s", tw_fail_text());
     }
-    /* One in this thread; and, where a thread could not be had, the rest after it. */
     for (size_t i = count; i-- > 0;)
         if (!all[i].on)
             finalize_main(&all[i]);
-    enum twill_status status = TWILL_OK;
+    status = TWILL_OK;
     for (size_t i = 0; i < count; i++) {
         if (all[i].on)
             pthread_join(all[i].thread, NULL);
@@ -173,9 +192,9 @@ enum twill_status tw_finalize_all(struct twill_comm *const *comms, size_t count)
             status = TWILL_INPROGRESS;
         if (!tw_failed(all[i].status))
             continue;
-        tw_last_error_set(comms[i], all[i].text);
+        tw_last_error_set(tw_comm_key(comms[i]), all[i].text);
         if (!tw_failed(status))
-            tw_last_error_set(NULL, all[i].text);
+            tw_last_error_set(0, all[i].text);
         status = tw_failed(status) ? status : all[i].status;
     }
     free(all);
@@ -193,7 +212,7 @@ static enum twill_status finals_run(const struct group *g)
             claimed++;
     }
     if (tw_failed(status))
-        tw_last_error_keep(NULL);
+        tw_last_error_keep(0);
     else if (claimed)
         status = tw_finalize_all(g->finals, claimed);
     for (size_t i = 0; i < claimed; i++)
@@ -209,7 +228,7 @@ enum twill_status tw_group_end(void)
     if (!open_group.depth) {
         enum twill_status status =
             tw_fail(TWILL_ERR_USAGE, "group_end: no group is open in this thread");
-        tw_last_error_keep(NULL);
+        tw_last_error_keep(0);
         return status;
     }
     if (--open_group.depth)

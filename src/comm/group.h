@@ -14,7 +14,8 @@
  */
 enum twill_status tw_group_run(const struct tw_call *calls, size_t ncalls);
 
-/** Finalize several communicators at once, each on a thread of its own. Last errors are set. */
+/** Finalize several communicators at once, each on a thread of its own. Where there is no memory or
+ * thread for one it fails: its peers would wait for it. Last errors are set. */
 enum twill_status tw_finalize_all(struct twill_comm *const *comms, size_t count);
 
 #endif

@@ -123,11 +123,11 @@ static void note_error(struct closing *c, const struct tw_item *item)
 {
     if (!tw_failed(item->status))
         return;
-    tw_last_error_set(item->comm, item->text);
+    tw_last_error_set(tw_comm_key(item->comm), item->text);
     if (tw_failed(c->status))
         return;
     c->status = item->status;
-    tw_last_error_set(NULL, item->text);
+    tw_last_error_set(0, item->text);
 }
 
 static enum twill_status queue_submit(struct closing *c)
@@ -190,13 +190,14 @@ static size_t shares_step(struct closing *c, bool *advanced)
 static void shares_run(struct closing *c)
 {
     struct tw_backoff backoff;
-    bool crowded = false;
+    struct tw_patience patience = TW_PATIENCE_NONE;
     for (size_t i = 0; i < c->nshares; i++) {
         struct share *share = &c->shares[i];
         share->at = share->queued ? NULL : share->first;
-        crowded |= share->comm->crowded;
+        if (share->at)
+            patience = tw_patience_both(patience, share->comm->patience);
     }
-    tw_backoff_init(&backoff, crowded);
+    tw_backoff_init(&backoff, patience);
     for (;;) {
         bool advanced = false;
         if (!shares_step(c, &advanced))
@@ -237,7 +238,7 @@ enum twill_status tw_group_run(const struct tw_call *calls, size_t ncalls)
     if (!tw_failed(status))
         status = queue_submit(&c);
     if (tw_failed(status)) {
-        tw_last_error_keep(NULL);
+        tw_last_error_keep(0);
         closing_fini(&c);
         return status;
     }

@@ -36,11 +36,21 @@ enum twill_status tw_id_create(twill_unique_id *out)
     if (status != TWILL_OK)
         return status;
     tw_random(key, sizeof(key));
-    status = tw_meeting_open("", key, false, meet);
+    status = tw_meeting_open("", key, false, proc->params->id_timeout_ns, meet);
     if (status == TWILL_OK)
         status = tw_id_fill(&proc->host, key, meet, out);
     tw_proc_put();
     return status;
+}
+
+void tw_id_give_up(const twill_unique_id *id, enum twill_status status, const char *text)
+{
+    struct tw_proc *proc = NULL;
+
+    if (tw_proc_get(&proc) != TWILL_OK)
+        return;
+    tw_meeting_give_up(id, status, text);
+    tw_proc_put();
 }
 
 static enum twill_status host_check(const struct tw_id *id)

@@ -3,11 +3,14 @@ libtwill_core_la_SOURCES += \
 	src/comm/comm.c src/comm/comm.h \
 	src/comm/proc.c src/comm/proc.h \
 	src/comm/id.c src/comm/env.c src/comm/meeting.h \
-	src/comm/bootstrap.c src/comm/bootstrap_meet.c src/comm/bootstrap_tree.c \
+	src/comm/bootstrap.c src/comm/bootstrap_tree.c \
+	src/comm/bootstrap_meet.c src/comm/bootstrap_meet_fail.c src/comm/bootstrap_meet_life.c \
+	src/comm/bootstrap_meet.h \
 	src/comm/bootstrap_hello.c src/comm/bootstrap_chan.c src/comm/bootstrap.h \
 	src/comm/control.c src/comm/control_loop.c src/comm/control_link.c src/comm/control_door.c \
 	src/comm/control_life.c src/comm/control.h \
 	src/comm/record.c src/comm/record_board.c src/comm/record.h \
+	src/comm/record_foreign.c src/comm/record_view.c src/comm/record_view.h \
 	src/comm/ops.c src/comm/ops.h src/comm/run.c \
 	src/comm/plans.c src/comm/plans_read.c src/comm/plans.h \
 	src/comm/progress.c src/comm/stream.c \

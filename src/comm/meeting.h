@@ -73,16 +73,29 @@ struct tw_welcome {
 void tw_tree_context(const uint8_t nonce[16], char context[64]);
 
 /**
- * Open a meeting point in this process: it lives until the ranks have met, or the process closes.
- * Holds a reference to the process's state while nobody has met or failed there.
+ * Open a meeting point in this process: it lives until the ranks have met, or shortly after their
+ * meeting has failed, so that those who come late hear why. Holds a reference to the process's
+ * state as long as ranks elsewhere may need it.
  *
  * @param name     abstract Unix name to listen at; "": any
  * @param keyless  first contact without a key: only this user's processes; the ranks get a fresh
  * key
+ * @param idle_ns  how long it waits for the first rank; 0: for ever
  * @param actual   out: the name
  */
 enum twill_status tw_meeting_open(const char *name, const uint8_t key[TW_KEY_BYTES], bool keyless,
-                                  char actual[TW_SOCK_NAME_BYTES]);
+                                  uint64_t idle_ns, char actual[TW_SOCK_NAME_BYTES]);
+
+/** The id will not be used, for the reason given: whoever still comes to its meeting point hears
+ * it. Nothing happens when that is in another process, or when the ranks have met. The caller holds
+ * a reference to the process's state. */
+void tw_meeting_give_up(const twill_unique_id *id, enum twill_status status, const char *text);
+
+/* The name to which a rank binds the socket with which it comes to the meeting point: it says which
+ * rank is lost should it end before it has proven the key. */
+void tw_meet_caller_name(int rank, char name[TW_SOCK_NAME_BYTES]);
+/** @return -1: not such a name */
+int tw_meet_caller_rank(const char *name);
 
 /** Close all that are left; waits for those who are being heard, but for no peer. */
 void tw_meetings_close(struct tw_proc_state *state);

@@ -20,8 +20,8 @@ enum twill_status tw_ops_create(struct twill_comm *comm)
     status = tw_plans_create(comm, &ops->plans);
     if (tw_failed(status))
         goto err_lanes;
-    status = tw_exec_create(comm->chan, comm->proc->isa, TW_OPS_SCRATCH_BYTES, &ops->signal_base,
-                            &ops->exec);
+    status = tw_exec_create(comm->chan, comm->proc->isa, tw_ops_scratch_bytes(comm),
+                            &ops->signal_base, &ops->exec);
     if (tw_failed(status))
         goto err_plans;
     comm->ops = ops;
@@ -95,6 +95,7 @@ void tw_op_init(struct tw_op *op, const struct tw_call *call)
     op->info = call->info;
     op->in = call->in;
     op->out = call->out;
+    op->scalar = call->scalar;
     op->stream = call->stream;
     op->stream_next = NULL;
     op->lane_next = NULL;
@@ -181,6 +182,6 @@ enum twill_status tw_ops_call(const struct tw_call *call)
     else
         status = call_blocking(call, batch);
     if (tw_failed(status))
-        tw_last_error_keep(call->comm);
+        tw_last_error_keep(tw_comm_key(call->comm));
     return status;
 }

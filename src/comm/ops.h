@@ -19,6 +19,7 @@ struct tw_op {
     struct tw_call_info info;
     const void *in;           /* the user's, borrowed until done */
     void *out;                /* the user's, borrowed until done */
+    struct tw_scalar scalar;  /* of premul_sum */
     struct tw_stream *stream; /* borrowed; NULL: somebody waits for the item */
     uint64_t ticket; /* of the group or call: ops with one ticket do not wait for another */
     struct tw_op *stream_next, *lane_next;
@@ -41,9 +42,16 @@ struct tw_item {
     char text[TW_ERROR_TEXT_BYTES]; /* sentence of a negative status */
 };
 
-/* Bound on an exec's local scratch: the same on all ranks, since the shape of a call depends on it.
- */
+/* Bound on an exec's scratch, its own or peers': the same on all ranks, since the shape of a call
+ * depends on it. */
 #define TW_OPS_SCRATCH_BYTES ((size_t)256 << 10)
+/** The communicator's: less where scratch that peers write is taken from a short staging. */
+static inline size_t tw_ops_scratch_bytes(const struct twill_comm *comm)
+{
+    size_t shared_bytes = tw_chan_scratch_bytes(comm->chan);
+
+    return shared_bytes > 0 ? shared_bytes : TW_OPS_SCRATCH_BYTES;
+}
 
 /* Words that peers may raise, for each rank, where plans may use signals at all. */
 #define TW_OPS_SIGNALS 64
@@ -154,12 +162,6 @@ enum twill_status tw_progress_submit(struct tw_progress *progress, struct tw_ite
 void tw_progress_wait(struct tw_progress *progress, const struct tw_item *item);
 /** Sleep until nothing of ops is queued or, with `failure_ends`, its communicator has failed. */
 void tw_progress_drain(struct tw_progress *progress, const struct tw_ops *ops, bool failure_ends);
-/**
- * A communicator that its user has destroyed, of which this process holds several ranks.
- * @return NULL: others live still, it is kept; else all of them, chained by parked_next, the
- * caller's now
- */
-struct twill_comm *tw_progress_park(struct tw_progress *progress, struct twill_comm *comm);
 /** Everybody who sleeps looks again. */
 void tw_progress_wake(struct tw_progress *progress);
 /** Wait (or look) whether a stream is empty, and take its error. */

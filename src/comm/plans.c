@@ -117,10 +117,8 @@ static enum twill_status check_room(const struct twill_comm *comm, const struct 
                                     twill_type_t type)
 {
     struct tw_exec_shape shape;
-    size_t scratch_bytes =
-        plan->caps & TW_CAP_PUT_SCRATCH ? tw_chan_scratch_bytes(comm->chan) : TW_OPS_SCRATCH_BYTES;
-    return tw_exec_shape(plan, 1, tw_type_bytes(type), tw_chan_fifo_size(comm->chan), scratch_bytes,
-                         &shape);
+    return tw_exec_shape(plan, 1, tw_type_bytes(type), tw_chan_fifo_size(comm->chan),
+                         tw_ops_scratch_bytes(comm), &shape);
 }
 
 /* Generates the plan and makes sure, before any rank starts, that the links have room for it. */

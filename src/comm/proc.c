@@ -20,6 +20,8 @@ static struct {
     pthread_mutex_t lock; /* guards coming and going */
     int refs;             /* atomic */
     pid_t pid;            /* atomic; 0: closed */
+    bool hooked;          /* fork is watched */
+    bool forked;          /* atomic; in a child of a fork that copied an open state */
     struct tw_proc_state state;
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -28,6 +30,25 @@ static bool forked(void)
     pid_t pid = __atomic_load_n(&process.pid, __ATOMIC_ACQUIRE);
 
     return pid != 0 && pid != getpid();
+}
+
+/* Runs in the child, which has one thread. */
+static void forked_mark(void)
+{
+    if (forked())
+        __atomic_store_n(&process.forked, true, __ATOMIC_RELAXED);
+}
+
+bool tw_proc_forked(void) { return __atomic_load_n(&process.forked, __ATOMIC_RELAXED); }
+
+static enum twill_status fork_watch(void)
+{
+    int error = process.hooked ? 0 : pthread_atfork(NULL, NULL, forked_mark);
+
+    if (error != 0)
+        return tw_fail_errno(TWILL_ERR_NOMEM, error, "fork cannot be watched");
+    process.hooked = true;
+    return TWILL_OK;
 }
 
 static enum twill_status net_open(const char *name, const struct tw_net_config *config,
@@ -85,7 +106,8 @@ static enum twill_status identity_fill(struct tw_proc *proc)
         status = tw_isa_select(proc->params->isa[0] != '\0' ? proc->params->isa : NULL, &proc->isa);
     if (status != TWILL_OK)
         return status;
-    proc->cpus = tw_host_cpus_allowed();
+    proc->cpu_quota = tw_host_cpu_quota();
+    proc->pause_ps = tw_pause_ps();
     memcpy(proc->id.host, proc->host.id, sizeof(proc->id.host));
     tw_random(proc->id.nonce, sizeof(proc->id.nonce));
     return TWILL_OK;
@@ -131,7 +153,9 @@ enum twill_status tw_proc_get(struct tw_proc **proc)
                        (int)getpid(), (int)__atomic_load_n(&process.pid, __ATOMIC_ACQUIRE));
     (void)pthread_mutex_lock(&process.lock);
     if (__atomic_load_n(&process.refs, __ATOMIC_ACQUIRE) == 0) {
-        status = state_open(&process.state);
+        status = fork_watch();
+        if (status == TWILL_OK)
+            status = state_open(&process.state);
         if (status == TWILL_OK)
             __atomic_store_n(&process.pid, getpid(), __ATOMIC_RELEASE);
     }

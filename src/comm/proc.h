@@ -15,6 +15,7 @@ struct tw_proc_state {
     struct tw_loop *loop;        /* owned */
     struct tw_ctl *ctls;         /* of this process's communicators; owned by them */
     struct tw_meeting *meetings; /* owned */
+    struct twill_comm *parked;   /* owned: destroyed, waits for other ranks here (retire.c) */
 };
 
 /** The caller holds a reference. */

@@ -24,8 +24,7 @@ struct tw_progress {
     bool thread_on;
     bool stop;
     uint64_t tickets;
-    struct tw_ops *active;     /* communicators with a queue, oldest first */
-    struct twill_comm *parked; /* owned: destroyed ranks that wait for others of this process */
+    struct tw_ops *active; /* communicators with a queue, oldest first */
 };
 
 enum twill_status tw_progress_create(struct tw_progress **progress)
@@ -181,14 +180,15 @@ static struct tw_item *round_collect(const struct tw_progress *progress)
  */
 
 /* Moves each item once. @return those that ended, chained by next_round */
-static struct tw_item *round_run(struct tw_item *round, bool *advanced, bool *crowded)
+static struct tw_item *round_run(struct tw_item *round, bool *advanced,
+                                 struct tw_patience *patience)
 {
     struct tw_item *ended = NULL, **last = &ended;
     uint64_t now_ns = tw_now_ns();
     struct tw_item *next;
     for (struct tw_item *item = round; item; item = next) {
         next = item->next_round;
-        *crowded |= item->comm->crowded;
+        *patience = tw_patience_both(*patience, item->comm->patience);
         if (tw_item_step(item, now_ns, advanced) == TWILL_INPROGRESS)
             continue;
         *last = item;
@@ -202,7 +202,7 @@ static void *progress_main(void *argument)
 {
     struct tw_progress *progress = argument;
     struct tw_backoff backoff;
-    tw_backoff_init(&backoff, false);
+    tw_backoff_init(&backoff, (struct tw_patience){0});
     pthread_mutex_lock(&progress->lock);
     for (;;) {
         struct tw_item *round = round_collect(progress);
@@ -214,10 +214,11 @@ static void *progress_main(void *argument)
             continue;
         }
         pthread_mutex_unlock(&progress->lock);
-        bool advanced = false, crowded = false;
-        struct tw_item *ended = round_run(round, &advanced, &crowded);
+        bool advanced = false;
+        struct tw_patience patience = TW_PATIENCE_NONE;
+        struct tw_item *ended = round_run(round, &advanced, &patience);
         if (advanced) {
-            tw_backoff_init(&backoff, crowded);
+            tw_backoff_init(&backoff, patience);
         } else {
             tw_backoff_wait(&backoff);
         }
@@ -284,35 +285,6 @@ void tw_progress_drain(struct tw_progress *progress, const struct tw_ops *ops, b
     pthread_mutex_unlock(&progress->lock);
 }
 
-static bool of_one(const struct twill_comm *a, const struct twill_comm *b)
-{
-    return a->id_hash == b->id_hash;
-}
-
-struct twill_comm *tw_progress_park(struct tw_progress *progress, struct twill_comm *comm)
-{
-    struct twill_comm *taken = NULL;
-    int here = 1;
-    pthread_mutex_lock(&progress->lock);
-    for (const struct twill_comm *at = progress->parked; at; at = at->parked_next)
-        here += of_one(at, comm);
-    comm->parked_next = progress->parked;
-    progress->parked = comm;
-    struct twill_comm **at = &progress->parked;
-    while (here == comm->ranks_here && *at) {
-        struct twill_comm *one = *at;
-        if (!of_one(one, comm)) {
-            at = &one->parked_next;
-            continue;
-        }
-        *at = one->parked_next;
-        one->parked_next = taken;
-        taken = one;
-    }
-    pthread_mutex_unlock(&progress->lock);
-    return taken;
-}
-
 void tw_progress_wake(struct tw_progress *progress)
 {
     pthread_mutex_lock(&progress->lock);
@@ -332,7 +304,7 @@ enum twill_status tw_progress_stream(struct tw_progress *progress, struct tw_str
         status = stream->status;
         stream->status = TWILL_OK;
         if (tw_failed(status))
-            tw_last_error_set(NULL, stream->text);
+            tw_last_error_set(0, stream->text);
     }
     pthread_mutex_unlock(&progress->lock);
     return status;

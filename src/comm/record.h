@@ -18,7 +18,7 @@
 struct tw_board_call {
     uint64_t seq;
     uint64_t number;
-    uint64_t what; /* coll | type << 8 | op << 16 | root << 32 */
+    uint64_t what; /* coll | type << 8 | op << 16 | guise << 24 | root << 32 */
     uint64_t count;
     uint64_t algo_hash;
     uint64_t unused[3];

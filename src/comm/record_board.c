@@ -115,7 +115,7 @@ void tw_record_pack(const struct tw_call_info *info, uint64_t number, struct tw_
     bool barrier = info->coll == TW_COLL_BARRIER;
 
     call->number = number;
-    call->what = (uint64_t)(uint8_t)info->coll;
+    call->what = (uint64_t)(uint8_t)info->coll | (uint64_t)(uint8_t)info->guise << 24;
     if (!barrier)
         call->what |= (uint64_t)(uint8_t)info->type << 8;
     if (has_op(info->coll))
@@ -216,6 +216,12 @@ void tw_record_text(const struct tw_record_call *call, char text[TW_RECORD_TEXT_
 
     if (coll == TW_COLL_BARRIER) {
         (void)snprintf(text, TW_RECORD_TEXT_BYTES, "barrier #%llu", number);
+        return;
+    }
+    int guise = (int)(call->what >> 24 & 0xff);
+    if (guise == TW_CALL_REGISTER || guise == TW_CALL_DEREGISTER) {
+        (void)snprintf(text, TW_RECORD_TEXT_BYTES, "%s #%llu",
+                       guise == TW_CALL_REGISTER ? "register" : "deregister", number);
         return;
     }
     int used = snprintf(text, TW_RECORD_TEXT_BYTES, "%s #%llu count %llu %s", coll_text(call->what),

@@ -44,6 +44,7 @@ static enum twill_status op_start(struct tw_ops *ops, struct tw_op *op, struct t
         .count = op->info.count,
         .type = op->info.type,
         .op = op->info.op,
+        .scalar = op->scalar.at ? op->scalar.at : &op->scalar.value,
         .header = tw_record_begin(ops->comm, &op->info),
     };
     op->number = tw_record_number(ops->comm, &op->info);
@@ -300,7 +301,7 @@ enum twill_status tw_item_step(struct tw_item *item, uint64_t now_ns, bool *adva
 enum twill_status tw_item_run(struct tw_item *item)
 {
     struct tw_backoff backoff;
-    tw_backoff_init(&backoff, item->comm->crowded);
+    tw_backoff_init(&backoff, item->comm->patience);
     bool slow = false;
     for (;;) {
         bool advanced = false;

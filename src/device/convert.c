@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Knows: the bits of narrow floats. Never knows: reductions, instruction sets. */
+/* Knows: which types have a wide one. Never knows: how kernels convert. */
 #include "device/convert.h"
 
-#include <stdint.h>
-#include <string.h>
-
-#define F32_INF 0x7f800000u
-#define F32_MAGNITUDE 0x7fffffffu
-#define BF16_NAN 0x7fc0u
+#include "device/reduce_rows.h"
 
 twill_type_t tw_wide_type(twill_type_t type)
 {
@@ -22,43 +17,16 @@ twill_type_t tw_wide_type(twill_type_t type)
     }
 }
 
-static void widen_bfloat16(void *dst, const void *src, size_t count)
+tw_convert_fn tw_widen_find(twill_type_t type, enum tw_isa isa)
 {
-    const char *from = src;
-    char *to = dst;
+    const struct tw_reduce_row *row = tw_reduce_row_of(type, isa);
 
-    for (size_t i = 0; i < count; i++) {
-        uint16_t narrow;
-        uint32_t wide;
-
-        memcpy(&narrow, from + i * sizeof(narrow), sizeof(narrow));
-        wide = (uint32_t)narrow << 16;
-        memcpy(to + i * sizeof(wide), &wide, sizeof(wide));
-    }
+    return row == NULL ? NULL : row->to_wide;
 }
 
-static void round_bfloat16(void *dst, const void *src, size_t count)
+tw_convert_fn tw_round_find(twill_type_t type, enum tw_isa isa)
 {
-    const char *from = src;
-    char *to = dst;
+    const struct tw_reduce_row *row = tw_reduce_row_of(type, isa);
 
-    for (size_t i = 0; i < count; i++) {
-        uint32_t wide;
-        uint16_t narrow;
-
-        memcpy(&wide, from + i * sizeof(wide), sizeof(wide));
-        narrow = (uint16_t)((wide + 0x7fffu + ((wide >> 16) & 1u)) >> 16);
-        narrow = (wide & F32_MAGNITUDE) > F32_INF ? BF16_NAN : narrow;
-        memcpy(to + i * sizeof(narrow), &narrow, sizeof(narrow));
-    }
-}
-
-tw_convert_fn tw_widen_find(twill_type_t type)
-{
-    return type == TWILL_BFLOAT16 ? widen_bfloat16 : NULL;
-}
-
-tw_convert_fn tw_round_find(twill_type_t type)
-{
-    return type == TWILL_BFLOAT16 ? round_bfloat16 : NULL;
+    return row == NULL ? NULL : row->from_wide;
 }

@@ -33,6 +33,7 @@ struct tw_exec_call {
     struct tw_exec_counts in_counts, out_counts;
     twill_type_t type;
     twill_redop_t op;
+    const void *scalar;  /* of premul_sum: one element of type, read by start; else ignored */
     uint64_t header;     /* goes with every message; one that arrives with another is a mismatch */
     uint32_t call_index; /* of calls on this chan that use peers' scratch: picks the parity */
 };

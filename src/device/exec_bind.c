@@ -2,12 +2,28 @@
 /* Knows: how a plan's cells, peers and buffers become this call's. Never knows: the order of steps.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/status.h"
 #include "device/exec_state.h"
 
 /* ---- kernels -------------------------------------------------------------------------------- */
+
+/* The scalar is what its memory holds now that the call runs. */
+static enum twill_status bind_scalar(struct tw_exec *exec)
+{
+    const struct tw_exec_call *call = &exec->call;
+
+    if (call->scalar == NULL) {
+        return tw_fail(TWILL_ERR_INVALID, "%s of %s has no scalar", tw_redop_name(call->op),
+                       tw_type_name(call->type));
+    }
+    memcpy(&exec->math.scalar, call->scalar, exec->math.bytes);
+    exec->math.scale = tw_scale_find(call->type, false, exec->isa);
+    exec->math.scale_widen = tw_scale_find(call->type, true, exec->isa);
+    return TWILL_OK;
+}
 
 /* Served or not is decided by collective, type and op alone: all ranks decide alike. */
 static enum twill_status bind_math(struct tw_exec *exec)
@@ -18,32 +34,30 @@ static enum twill_status bind_math(struct tw_exec *exec)
 
     *math = (struct tw_exec_math){.bytes = (uint32_t)tw_type_bytes(call->type),
                                   .wide_bytes = (uint32_t)tw_type_bytes(wide),
-                                  .widen = tw_widen_find(call->type),
-                                  .round = tw_round_find(call->type),
+                                  .widen = tw_widen_find(call->type, exec->isa),
+                                  .round = tw_round_find(call->type, exec->isa),
                                   .nranks = call->plan->nranks};
     if (math->bytes == 0) {
         return tw_fail(TWILL_ERR_UNSUPPORTED, "type %d is not known", (int)call->type);
     }
-    if (call->plan->wide_cells > 0 && wide != call->type && math->widen == NULL) {
-        return tw_fail(TWILL_ERR_UNSUPPORTED, "unrounded partials of %s are not served",
-                       tw_type_name(call->type));
-    }
     if (!tw_coll_rule((enum tw_coll)call->plan->coll)->reduces) {
         return TWILL_OK;
     }
-    math->reduce = tw_reduce_find(call->type, call->op, exec->isa);
-    math->wide_reduce = tw_reduce_find(wide, call->op, exec->isa);
-    if (call->op == TWILL_AVG) {
-        math->divide = tw_divide_find(call->type, exec->isa);
-        math->wide_divide = tw_divide_find(wide, exec->isa);
+    for (int form = 0; form < TW_FORM_COUNT; form++) {
+        math->reduce[form] =
+            tw_reduce_form_find(call->type, call->op, (enum tw_reduce_form)form, exec->isa);
     }
-    if (math->reduce == NULL || (call->op == TWILL_AVG && math->divide == NULL)) {
+    if (math->reduce[TW_FORM_PLAIN] == NULL) {
         const char *op = tw_redop_name(call->op);
 
         return tw_fail(TWILL_ERR_UNSUPPORTED, "%s of %s is not served",
                        op != NULL ? op : "an unknown operation", tw_type_name(call->type));
     }
-    return TWILL_OK;
+    if (call->op == TWILL_AVG) {
+        math->divide = tw_divide_find(call->type, exec->isa);
+        math->wide_divide = tw_divide_find(wide, exec->isa);
+    }
+    return call->op == TW_REDOP_PREMUL_SUM ? bind_scalar(exec) : TWILL_OK;
 }
 
 /* ---- partitions ----------------------------------------------------------------------------- */

@@ -27,11 +27,13 @@ struct tw_exec_lane {
 
 /* Kernels of the call's type and op; wide_* on partials. */
 struct tw_exec_math {
-    tw_reduce_fn reduce, wide_reduce; /* NULL: not a reduction */
-    tw_divide_fn divide, wide_divide; /* NULL: not avg */
-    tw_convert_fn widen, round;       /* NULL: not served */
-    uint32_t bytes, wide_bytes;       /* of an element */
+    tw_reduce_fn reduce[TW_FORM_COUNT]; /* NULL: not a reduction */
+    tw_divide_fn divide, wide_divide;   /* from partials; NULL: not avg */
+    tw_scale_fn scale, scale_widen;     /* NULL: not premul_sum */
+    tw_convert_fn widen, round;         /* NULL: the type is its own wide type */
+    uint32_t bytes, wide_bytes;         /* of an element */
     int nranks;
+    uint64_t scalar; /* of premul_sum: an element of the type in its first bytes */
 };
 
 /* Most elements of a slice where steps have one slice, and where they have the plan's; 0: there is
@@ -109,6 +111,7 @@ enum twill_status tw_exec_lay(struct tw_exec *exec);
 struct tw_exec_place {
     char *at;
     bool wide;
+    bool raw; /* an operand that is a rank's input, which premul_sum multiplies */
 };
 
 /* to[0] = to[1] = left (+) right, or left alone; finished when final. to may equal left or right.

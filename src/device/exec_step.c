@@ -60,16 +60,16 @@ static struct tw_exec_place cell_place(const struct flow *flow, const struct tw_
     switch (span->buf) {
     case TW_BUF_SCRATCH:
         return (struct tw_exec_place){
-            scratch + cell * exec->room_bytes + flow->local_first * math->bytes, false};
+            scratch + cell * exec->room_bytes + flow->local_first * math->bytes, false, false};
     case TW_BUF_WIDE:
         return (struct tw_exec_place){scratch + exec->wide_at + cell * exec->wide_room_bytes +
                                           flow->local_first * math->wide_bytes,
-                                      true};
+                                      true, false};
     default:
         return (struct tw_exec_place){
             exec->base[span->buf] +
                 (tw_exec_cell_first(&exec->parts[span->part], cell) + flow->first) * math->bytes,
-            false};
+            false, span->buf == TW_BUF_IN};
     }
 }
 
@@ -82,12 +82,12 @@ static struct tw_exec_place place_of(const struct flow *flow, enum tw_exec_at at
     switch (at) {
     case TW_AT_MESSAGE:
         return (struct tw_exec_place){(char *)(uintptr_t)flow->msg.data + flow->taken,
-                                      flow->msg_wide};
+                                      flow->msg_wide, false};
     case TW_AT_SLOT:
-        return (struct tw_exec_place){flow->slot + flow->filled, flow->slot_wide};
+        return (struct tw_exec_place){flow->slot + flow->filled, flow->slot_wide, false};
     default:
         if (at == TW_AT_NONE || span == NULL) {
-            return (struct tw_exec_place){NULL, false};
+            return (struct tw_exec_place){NULL, false, false};
         }
         return cell_place(flow, span, tw_span_cell(span, i),
                           peers ? flow->peer_scratch : flow->exec->base[TW_BUF_SCRATCH]);

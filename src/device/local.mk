@@ -2,6 +2,7 @@
 libtwill_core_la_SOURCES += \
 	src/device/fpenv.h \
 	src/device/reduce.c src/device/reduce.h src/device/reduce_rows.h src/device/reduce_vec.h \
+	src/device/vec.h src/device/vec_float.h \
 	src/device/reduce_portable.c src/device/reduce_avx2.c src/device/reduce_avx512.c \
 	src/device/convert.c src/device/convert.h \
 	src/device/exec.c src/device/exec.h src/device/exec_state.h \

@@ -6,19 +6,30 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "device/convert.h"
 #include "device/reduce_rows.h"
 
 static const char *const isa_names[TW_ISA_COUNT] = {"portable", "avx2", "avx512"};
 
 #if defined(__x86_64__)
+#include <cpuid.h>
+
 static const struct tw_reduce_row *const isa_rows[TW_ISA_COUNT] = {
     tw_reduce_rows_portable, tw_reduce_rows_avx2, tw_reduce_rows_avx512};
+
+/* not every compiler's __builtin_cpu_supports knows it */
+static bool f16c_here(void)
+{
+    unsigned eax, ebx, ecx, edx;
+
+    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
 
 static bool isa_here(enum tw_isa isa)
 {
     switch (isa) {
     case TW_ISA_AVX2:
-        return __builtin_cpu_supports("avx2");
+        return __builtin_cpu_supports("avx2") && f16c_here();
     case TW_ISA_AVX512:
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
@@ -63,7 +74,7 @@ enum twill_status tw_isa_select(const char *name, enum tw_isa *isa)
                    "unknown instruction set '%s' (TWILL_ISA): portable, avx2 or avx512", name);
 }
 
-static const struct tw_reduce_row *row_of(twill_type_t type, enum tw_isa isa)
+const struct tw_reduce_row *tw_reduce_row_of(twill_type_t type, enum tw_isa isa)
 {
     if ((unsigned)type >= TW_TYPE_COUNT || (unsigned)isa >= TW_ISA_COUNT || isa_rows[isa] == NULL) {
         return NULL;
@@ -71,36 +82,71 @@ static const struct tw_reduce_row *row_of(twill_type_t type, enum tw_isa isa)
     return &isa_rows[isa][type];
 }
 
-tw_reduce_fn tw_reduce_find(twill_type_t type, twill_redop_t op, enum tw_isa isa)
+/* The operation between two elements; -1: op is none. */
+static int column_of(twill_redop_t op)
 {
-    const struct tw_reduce_row *row = row_of(type, isa);
+    if ((unsigned)op >= TW_REDOP_COUNT) {
+        return -1;
+    }
+    return op == TWILL_AVG || op == TW_REDOP_PREMUL_SUM ? TWILL_SUM : (int)op;
+}
 
-    if (row == NULL || (unsigned)op > TWILL_AVG) {
+tw_reduce_fn tw_reduce_form_find(twill_type_t type, twill_redop_t op, enum tw_reduce_form form,
+                                 enum tw_isa isa)
+{
+    const bool mixed = form == TW_FORM_WIDEN || form == TW_FORM_ADD;
+    const twill_type_t wide = tw_wide_type(type);
+    const struct tw_reduce_row *row = tw_reduce_row_of(form == TW_FORM_WIDE ? wide : type, isa);
+    const int column = column_of(op);
+
+    if (row == NULL || column < 0) {
         return NULL;
     }
-    return row->op[op == TWILL_AVG ? TWILL_SUM : op];
+    if (!mixed || wide == type) {
+        return row->plain[column];
+    }
+    if (column > TWILL_MIN) {
+        return NULL;
+    }
+    return form == TW_FORM_WIDEN ? row->widen[column] : row->add[column];
+}
+
+tw_reduce_fn tw_reduce_find(twill_type_t type, twill_redop_t op, enum tw_isa isa)
+{
+    return tw_reduce_form_find(type, op, TW_FORM_PLAIN, isa);
 }
 
 tw_divide_fn tw_divide_find(twill_type_t type, enum tw_isa isa)
 {
-    const struct tw_reduce_row *row = row_of(type, isa);
+    const struct tw_reduce_row *row = tw_reduce_row_of(type, isa);
 
     return row == NULL ? NULL : row->divide;
+}
+
+tw_scale_fn tw_scale_find(twill_type_t type, bool widen, enum tw_isa isa)
+{
+    const struct tw_reduce_row *row = tw_reduce_row_of(type, isa);
+
+    if (row == NULL) {
+        return NULL;
+    }
+    return widen && row->scale_widen != NULL ? row->scale_widen : row->scale;
 }
 
 /* nranks is a positive int: division by it neither traps nor overflows. Narrow types divide as int,
  * so that a count above their range is right too. */
 #define DIVIDE_INT(name, type, wide)                                                               \
-    void tw_divide_##name(void *data, size_t count, int nranks)                                    \
+    void tw_divide_##name(void *dst, const void *src, size_t count, int nranks)                    \
     {                                                                                              \
-        char *at = data;                                                                           \
+        const char *from = src;                                                                    \
+        char *to = dst;                                                                            \
                                                                                                    \
-        for (size_t i = 0; i < count; i++, at += sizeof(type)) {                                   \
+        for (size_t i = 0; i < count; i++) {                                                       \
             type value;                                                                            \
                                                                                                    \
-            memcpy(&value, at, sizeof(value));                                                     \
+            memcpy(&value, from + i * sizeof(value), sizeof(value));                               \
             value = (type)((wide)value / (wide)nranks);                                            \
-            memcpy(at, &value, sizeof(value));                                                     \
+            memcpy(to + i * sizeof(value), &value, sizeof(value));                                 \
         }                                                                                          \
     }
 

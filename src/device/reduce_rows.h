@@ -7,10 +7,14 @@
 
 #define TW_TYPE_COUNT (TWILL_FLOAT8E5M2 + 1)
 
-/* Kernels of one type; NULL: not served. avg has no column: it reduces as sum. */
+/* Kernels of one type; NULL: there is none. avg and premul_sum have no columns: they reduce as sum.
+ * What goes by the wide type stands in the narrow floats' rows only. */
 struct tw_reduce_row {
-    tw_reduce_fn op[TWILL_MIN + 1]; /* by twill_redop_t */
+    tw_reduce_fn plain[TW_REDOP_COUNT];
+    tw_reduce_fn widen[TWILL_MIN + 1], add[TWILL_MIN + 1];
     tw_divide_fn divide;
+    tw_scale_fn scale, scale_widen;
+    tw_convert_fn to_wide, from_wide;
 };
 
 extern const struct tw_reduce_row tw_reduce_rows_portable[TW_TYPE_COUNT];
@@ -19,12 +23,15 @@ extern const struct tw_reduce_row tw_reduce_rows_avx2[TW_TYPE_COUNT];
 extern const struct tw_reduce_row tw_reduce_rows_avx512[TW_TYPE_COUNT];
 #endif
 
+/** NULL: there is no such type or set. */
+const struct tw_reduce_row *tw_reduce_row_of(twill_type_t type, enum tw_isa isa);
+
 /* Integer division has no vector form: shared by all rows (reduce.c). */
-void tw_divide_int8(void *data, size_t count, int nranks);
-void tw_divide_uint8(void *data, size_t count, int nranks);
-void tw_divide_int32(void *data, size_t count, int nranks);
-void tw_divide_uint32(void *data, size_t count, int nranks);
-void tw_divide_int64(void *data, size_t count, int nranks);
-void tw_divide_uint64(void *data, size_t count, int nranks);
+void tw_divide_int8(void *dst, const void *src, size_t count, int nranks);
+void tw_divide_uint8(void *dst, const void *src, size_t count, int nranks);
+void tw_divide_int32(void *dst, const void *src, size_t count, int nranks);
+void tw_divide_uint32(void *dst, const void *src, size_t count, int nranks);
+void tw_divide_int64(void *dst, const void *src, size_t count, int nranks);
+void tw_divide_uint64(void *dst, const void *src, size_t count, int nranks);
 
 #endif

@@ -265,16 +265,18 @@ static enum twill_status import_cma(struct tw_rmem *rmem, const struct mr_blob *
 
 static enum twill_status import_way(struct tw_rmem *rmem, const struct mr_blob *in)
 {
-    bool here = rmem->ep->net->self != NULL;
+    if (rmem->ep->net->self != NULL && in->way != WAY_ADDRESS) {
+        return tw_fail(TWILL_ERR_PEER, "registration of kind %u is for other processes", in->way);
+    }
     switch (in->way) {
     case WAY_ADDRESS:
         return import_address(rmem, in);
     case WAY_STAGING:
-        return here ? TWILL_ERR_INTERNAL : import_staging(rmem, in);
+        return import_staging(rmem, in);
     case WAY_SEGMENT:
-        return here ? TWILL_ERR_INTERNAL : import_segment(rmem, in);
+        return import_segment(rmem, in);
     case WAY_CMA:
-        return here ? TWILL_ERR_INTERNAL : import_cma(rmem, in);
+        return import_cma(rmem, in);
     default:
         return tw_fail(TWILL_ERR_PEER, "registration of unknown kind %u", in->way);
     }

@@ -25,6 +25,9 @@ struct tw_shm_net {
     struct tw_shm_waiter *waiters; /* threads that wait for a change of the table */
     struct tw_shm_guest *guests;   /* accepted, not proven */
     unsigned nguests;
+    uint64_t refusals;      /* connections that this process had no means to serve */
+    char refused_text[160]; /* why, of the newest one */
+    enum twill_status refused_status;
     uint8_t pattern[TW_SHM_PATTERN_BYTES]; /* constant: peers read it to try CMA */
 };
 
@@ -66,6 +69,9 @@ bool tw_shm_ep_lose_locked(struct tw_ep *ep, bool goodbye);
 bool tw_shm_ep_hangup(const struct tw_ep *ep, bool *goodbye);
 void tw_shm_ep_free(struct tw_ep *ep);
 void tw_shm_notify_locked(struct tw_net *net);
+/** This process lacked the means (descriptors, memory, threads) to serve a connection, as
+ * tw_fail_text says: whoever waits to be connected gives up with status. */
+void tw_shm_refused_locked(struct tw_net *net, enum twill_status status);
 
 /* ---- what is said over a connection (shm_hello.c) ------------------------------------------- */
 

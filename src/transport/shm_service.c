@@ -88,15 +88,18 @@ static void *guest_run(void *context)
     struct tw_net *net = guest->net;
     const struct tw_sock_wait wait = {.deadline_ns = tw_deadline_ns(GUEST_NS),
                                       .cancel_fd = guest->cancel_fd};
-    (void)tw_shm_receive(net, guest->fd, guest->key, &wait); /* a failure has been logged */
+    enum twill_status status = tw_shm_receive(net, guest->fd, guest->key, &wait);
     pthread_mutex_lock(&net->lock);
+    if (status == TWILL_ERR_SYSTEM || status == TWILL_ERR_NOMEM) {
+        tw_shm_refused_locked(net, status);
+    }
     guest->done = true;
     raise_event(net->shm->wake_fd);
     pthread_mutex_unlock(&net->lock);
     return NULL;
 }
 
-/* Takes fd over. */
+/* Takes fd over. The lock is held. */
 static void guest_admit(struct tw_net *net, int fd, const uint8_t key[TW_KEY_BYTES])
 {
     pid_t pid;
@@ -109,6 +112,7 @@ static void guest_admit(struct tw_net *net, int fd, const uint8_t key[TW_KEY_BYT
     struct tw_shm_guest *guest = tw_alloc(sizeof(*guest));
     if (guest == NULL) {
         close(fd);
+        tw_shm_refused_locked(net, TWILL_ERR_NOMEM);
         return;
     }
     guest->net = net;
@@ -118,7 +122,8 @@ static void guest_admit(struct tw_net *net, int fd, const uint8_t key[TW_KEY_BYT
     guest->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int error = guest->cancel_fd < 0 ? errno : thread_start(&guest->thread, guest_run, guest);
     if (error != 0) {
-        (void)tw_fail_errno(TWILL_ERR_SYSTEM, error, "connection dropped: no thread to serve it");
+        tw_shm_refused_locked(net, tw_fail_errno(TWILL_ERR_SYSTEM, error,
+                                                 "connection dropped: no thread to serve it"));
         close(fd);
         if (guest->cancel_fd >= 0) {
             close(guest->cancel_fd);
@@ -194,7 +199,8 @@ static bool listener_accept_locked(struct tw_net *net, struct tw_listener *liste
         } else if (errno == EAGAIN) {
             return true;
         } else if (errno != EINTR && errno != ECONNABORTED) {
-            (void)tw_fail_errno(TWILL_ERR_SYSTEM, errno, "a connection cannot be accepted");
+            tw_shm_refused_locked(
+                net, tw_fail_errno(TWILL_ERR_SYSTEM, errno, "a connection cannot be accepted"));
             return false;
         }
     }

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -150,6 +151,15 @@ void tw_shm_notify_locked(struct tw_net *net)
     }
 }
 
+void tw_shm_refused_locked(struct tw_net *net, enum twill_status status)
+{
+    struct tw_shm_net *shm = net->shm;
+    shm->refusals++;
+    shm->refused_status = status;
+    (void)snprintf(shm->refused_text, sizeof(shm->refused_text), "%s", tw_fail_text());
+    tw_shm_notify_locked(net);
+}
+
 /* Until the table changes, most_ns pass (0: no bound), the deadline passes or the wait is
  * cancelled. */
 static enum twill_status wait_change(struct tw_net *net, const struct tw_sock_wait *wait,
@@ -159,6 +169,7 @@ static enum twill_status wait_change(struct tw_net *net, const struct tw_sock_wa
     if (waiter.fd < 0) {
         return tw_fail_errno(TWILL_ERR_SYSTEM, errno, "waiting for a connection: no eventfd");
     }
+    const uint64_t refusals = net->shm->refusals;
     waiter.next = net->shm->waiters;
     net->shm->waiters = &waiter;
     pthread_mutex_unlock(&net->lock);
@@ -180,7 +191,10 @@ static enum twill_status wait_change(struct tw_net *net, const struct tw_sock_wa
         return tw_fail(TWILL_ERR_ABORTED, "connecting was cancelled");
     }
     if (wait->deadline_ns != TW_NEVER && tw_now_ns() >= wait->deadline_ns) {
-        return tw_fail(TWILL_ERR_TIMEOUT, "connecting to a process: the deadline passed");
+        return tw_fail(TWILL_ERR_TIMEOUT, "its process did not connect before the deadline");
+    }
+    if (net->shm->refusals != refusals) {
+        return tw_fail(net->shm->refused_status, "%s", net->shm->refused_text);
     }
     return TWILL_OK;
 }

@@ -38,6 +38,7 @@ const struct tw_transport *tw_transport_find(const char *name)
 /* ---- nets ----------------------------------------------------------------------------------- */
 
 #define STAGING_LEAST 4096
+#define STAGING_MOST (SIZE_MAX / 4)
 
 static enum twill_status staging_create(struct tw_net *net, bool shared)
 {
@@ -72,9 +73,9 @@ static enum twill_status config_check(const struct tw_net_config *config, bool s
                              config->staging_of->name)
                    : TWILL_OK;
     }
-    if (config->staging_bytes < STAGING_LEAST || config->staging_bytes > SIZE_MAX / 4) {
-        return tw_fail(TWILL_ERR_INVALID, "staging of %llu bytes: must be at least %d",
-                       (unsigned long long)config->staging_bytes, STAGING_LEAST);
+    if (config->staging_bytes < STAGING_LEAST || config->staging_bytes > STAGING_MOST) {
+        return tw_fail(TWILL_ERR_INVALID, "staging of %llu bytes: must be %d to %zu",
+                       (unsigned long long)config->staging_bytes, STAGING_LEAST, STAGING_MOST);
     }
     return TWILL_OK;
 }

@@ -70,6 +70,10 @@ TEST(Choice, RefusesWhatIsNoCall)
             TWILL_ERR_INVALID);
         EXPECT_EQ(twill_comm_choice(comms[0], "all_gather", SIZE_MAX / 4, TWILL_INT32, 0, &choice),
                   TWILL_ERR_INVALID);
+        EXPECT_EQ(twill_comm_choice(comms[0], "all_reduce", (size_t)PTRDIFF_MAX / RANKS + 1,
+                                    TWILL_INT8, 0, &choice),
+                  TWILL_ERR_INVALID)
+            << "as the call itself";
         EXPECT_EQ(twill_comm_choice(comms[0], "all_gather", 1, TWILL_INT32, 0, nullptr),
                   TWILL_ERR_INVALID);
         EXPECT_TRUE(same(choice, before));

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Knows: which arguments and states are errors and what stays usable. Never knows: how it is
  * checked. */
+#include <climits>
 #include <cstdint>
 
 #include "world.h"
+
+extern "C" {
+#include "comm/comm.h"
+}
 
 namespace
 {
@@ -62,6 +67,12 @@ TEST(Errors, InitArguments)
         EXPECT_EQ(twill_comm_init(&comm, 1, nullptr, 0, nullptr), TWILL_ERR_INVALID);
         EXPECT_EQ(twill_comm_init(&comm, 0, &id, 0, nullptr), TWILL_ERR_INVALID);
         says(nullptr, "size is 0");
+        for (int size : {65537, INT_MAX, INT_MIN}) {
+            EXPECT_EQ(twill_comm_init(&comm, size, &id, 0, nullptr), TWILL_ERR_INVALID) << size;
+            says(nullptr, "must be 1 to 65536");
+            twill_comm_t *untouched = &comm; /* as if there were room for so many */
+            EXPECT_EQ(twill_comm_init_all(untouched, size, nullptr, nullptr), TWILL_ERR_INVALID);
+        }
         EXPECT_EQ(twill_comm_init(&comm, 2, &id, 2, nullptr), TWILL_ERR_INVALID);
         says(nullptr, "rank 2 is out of range");
         EXPECT_EQ(twill_comm_init(&comm, 2, &id, -1, nullptr), TWILL_ERR_INVALID);
@@ -168,12 +179,15 @@ TEST(Errors, CollectiveArgumentsLeaveTheCommunicatorHealthy)
         says(comm, "12 is no type");
         EXPECT_EQ(twill_all_reduce(x, y, 1, (twill_type_t)-1, TWILL_SUM, comm, nullptr),
                   TWILL_ERR_INVALID);
-        EXPECT_EQ(twill_all_reduce(x, y, 1, TWILL_FLOAT32, (twill_redop_t)5, comm, nullptr),
+        EXPECT_EQ(twill_all_reduce(x, y, 1, TWILL_FLOAT32, (twill_redop_t)8, comm, nullptr),
                   TWILL_ERR_INVALID);
-        says(comm, "5 is no reduction");
-        EXPECT_EQ(twill_all_reduce(x, y, 1, TWILL_FLOAT8E4M3, TWILL_SUM, comm, nullptr),
-                  TWILL_ERR_UNSUPPORTED);
-        says(comm, "sum of float8e4m3");
+        says(comm, "8 is no reduction");
+        EXPECT_EQ(twill_all_reduce(x, y, 1, TWILL_FLOAT32, (twill_redop_t)-1, comm, nullptr),
+                  TWILL_ERR_INVALID);
+        says(comm, "-1 is no reduction");
+        EXPECT_EQ(twill_all_reduce(x, y, 1, TWILL_FLOAT8E4M3, TWILL_BOR, comm, nullptr),
+                  TWILL_ERR_INVALID);
+        says(comm, "bor is of integers, not of float8e4m3");
         EXPECT_EQ(twill_broadcast(x, y, 1, TWILL_FLOAT32, 2, comm, nullptr), TWILL_ERR_INVALID);
         says(comm, "root 2 is out of range");
         EXPECT_EQ(twill_reduce(x, y, 1, TWILL_FLOAT32, TWILL_SUM, -1, comm, nullptr),
@@ -236,6 +250,30 @@ TEST(Errors, LastErrorIsOfThreadAndCommunicator)
         world::threads(1, [&](int) { says(b, "aborted"); });
         EXPECT_OK(twill_comm_destroy(a), nullptr);
         EXPECT_OK(twill_comm_destroy(b), nullptr);
+    });
+}
+
+/* What a thread keeps of a communicator that another one has destroyed is not a new one's, which
+ * may be at the same address. */
+TEST(Errors, LastErrorIsNotInheritedByAddress)
+{
+    world::run_alone([] {
+        static struct twill_comm place;
+        uint64_t keys[2] = {};
+        for (uint64_t &key : keys) {
+            twill_comm_t comm = nullptr;
+            ASSERT_OK(twill_comm_init_all(&comm, 1, nullptr, nullptr), nullptr);
+            key = tw_comm_key(comm);
+            ASSERT_OK(twill_comm_destroy(comm), nullptr);
+        }
+        place.magic = TW_COMM_MAGIC;
+        place.key = keys[0];
+        EXPECT_EQ(twill_comm_rank(&place, nullptr), TWILL_ERR_INVALID);
+        says(&place, "comm_rank");
+        place.key = keys[1];
+        EXPECT_STREQ(twill_last_error(&place), "");
+        EXPECT_EQ(twill_comm_size(&place, nullptr), TWILL_ERR_INVALID);
+        says(&place, "comm_size");
     });
 }
 

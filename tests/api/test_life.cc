@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Knows: how communicators come, go and are given up, seen through the C API. Never knows: how. */
+#include <memory>
 #include <thread>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "world.h"
 
@@ -44,6 +48,50 @@ TEST(Life, RankSizeAndDevice)
         enum twill_status status;
         EXPECT_OK(twill_comm_async_error(comm, &status), comm);
         EXPECT_EQ(status, TWILL_OK);
+        EXPECT_OK(twill_comm_destroy(comm), nullptr);
+    });
+}
+
+/* What a forked child does to what its parent made: nothing. @return calls that were not refused */
+int calls_let_through(twill_comm_t comm, twill_stream_t stream)
+{
+    int x = 1, value = 0, through = 0;
+    enum twill_status status;
+    twill_unique_id id;
+    twill_comm_t made = nullptr;
+    for (enum twill_status got :
+         {twill_all_reduce(&x, &x, 1, TWILL_INT32, TWILL_SUM, comm, nullptr),
+          twill_send(&x, 1, TWILL_INT32, 0, comm, stream), twill_barrier(comm, stream),
+          twill_comm_async_error(comm, &status), twill_comm_rank(comm, &value),
+          twill_comm_finalize(comm), twill_comm_abort(comm), twill_deregister(comm, nullptr),
+          twill_stream_query(stream), twill_stream_synchronize(stream),
+          twill_stream_destroy(stream), twill_group_end(), twill_get_unique_id(&id),
+          twill_comm_init_all(&made, 1, nullptr, nullptr), twill_comm_destroy(comm)})
+        through += got != TWILL_ERR_USAGE;
+    return through;
+}
+
+TEST(Life, AForkedChildTouchesNothing)
+{
+    world::run_all(2, [](const world::Rank &rank) {
+        twill_comm_t comm = rank.init();
+        twill_stream_t stream = nullptr;
+        ASSERT_NE(comm, nullptr);
+        ASSERT_OK(twill_stream_create(&stream), nullptr);
+        EXPECT_OK(twill_barrier(comm, stream), comm);
+        EXPECT_OK(twill_stream_synchronize(stream), nullptr);
+        ASSERT_OK(twill_group_start(), nullptr);
+        EXPECT_OK(twill_barrier(comm, nullptr), comm);
+        const pid_t child = fork();
+        if (child == 0)
+            _exit(calls_let_through(comm, stream));
+        int end = -1;
+        ASSERT_EQ(waitpid(child, &end, 0), child);
+        EXPECT_TRUE(WIFEXITED(end));
+        EXPECT_EQ(WEXITSTATUS(end), 0) << "calls that the child got through";
+        EXPECT_OK(twill_group_end(), comm);
+        EXPECT_EQ(sum_of_ones(comm), 2);
+        EXPECT_OK(twill_stream_destroy(stream), nullptr);
         EXPECT_OK(twill_comm_destroy(comm), nullptr);
     });
 }
@@ -138,6 +186,25 @@ TEST(Life, ManyCommunicatorsOneAfterAnother)
                 ASSERT_OK(twill_comm_destroy(comm), nullptr);
         }
     });
+}
+
+/* One thread ends both: the first one's finalize waits for the second one, its destroy does not. */
+TEST(Life, NonBlockingFinalizeAndDestroyOneRankAfterAnother)
+{
+    world::run_alone(
+        [] {
+            twill_config config = TWILL_CONFIG_INIT;
+            config.blocking = 0;
+            twill_comm_t comms[2];
+            ASSERT_EQ(twill_comm_init_all(comms, 2, nullptr, &config), TWILL_INPROGRESS);
+            for (twill_comm_t comm : comms)
+                ASSERT_EQ(settle(comm), TWILL_OK) << world::text(comm);
+            for (twill_comm_t comm : comms) {
+                ASSERT_EQ(twill_comm_finalize(comm), TWILL_INPROGRESS);
+                EXPECT_OK(twill_comm_destroy(comm), nullptr);
+            }
+        },
+        {{"TWILL_TIMEOUT", "5s"}});
 }
 
 /* Several ranks in each of two processes. */
@@ -241,6 +308,41 @@ TEST(Threads, AbortIsToldToTheOtherRanks)
                 << world::text(comm);
         }
         EXPECT_OK(twill_comm_destroy(comm), nullptr);
+    });
+}
+
+/* Rank threads that give up at different moments: after a call that is refused, with calls under
+ * way in streams whose buffers are freed once the communicator is gone. */
+TEST(Threads, GiveUpAfterACallThatIsRefused)
+{
+    world::run_alone([] {
+        for (int round = 0; round < 5; round++) {
+            twill_unique_id id;
+            ASSERT_OK(twill_get_unique_id(&id), nullptr);
+            world::threads(2, [&](int rank) {
+                twill_comm_t comm = nullptr;
+                twill_stream_t stream = nullptr;
+                const enum twill_status made = twill_comm_init(&comm, 2, &id, rank, nullptr);
+                if (made == TWILL_ERR_ABORTED) /* the other one was ready and has gone already */
+                    return;
+                ASSERT_OK(made, nullptr);
+                ASSERT_OK(twill_stream_create(&stream), nullptr);
+                auto buffer = std::make_unique<std::vector<float>>(100000, 1.0f);
+                float *x = buffer->data();
+                const enum twill_status refused =
+                    twill_all_reduce(x, x, 8, TWILL_FLOAT32, TWILL_BXOR, comm, nullptr);
+                EXPECT_TRUE(refused == TWILL_ERR_INVALID || refused == TWILL_ERR_ABORTED);
+                const enum twill_status queued =
+                    twill_all_reduce(x, x, 100000, TWILL_FLOAT32, TWILL_SUM, comm, stream);
+                EXPECT_TRUE(queued == TWILL_OK || queued == TWILL_ERR_ABORTED);
+                if (rank == round % 2)
+                    std::this_thread::yield();
+                EXPECT_OK(twill_comm_abort(comm), comm);
+                EXPECT_OK(twill_comm_destroy(comm), nullptr);
+                buffer.reset(); /* nothing of the communicator writes any more */
+                (void)twill_stream_destroy(stream);
+            });
+        }
     });
 }
 

@@ -1,134 +1,192 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Knows: what a small blocking call must not do. Never knows: how it manages. Not part of builds
  * with a sanitizer, whose runtime allocates and enters the kernel by itself. */
-#include <cstddef>
+#include <algorithm>
 #include <cstdlib>
-#include <ctime>
+#include <cstring>
+#include <string>
 #include <thread>
 
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
-#include <sys/prctl.h>
+#include <semaphore.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "traps.h"
 #include "world.h"
 
-/* ---- wrapped allocators and locks: this binary is linked with --wrap for each ------------------
- */
-
-namespace
-{
-/* volatile: the compiler knows that malloc does not look at them */
-thread_local volatile bool counting;
-thread_local volatile int wrapped_calls;
-
-void count()
-{
-    if (counting)
-        wrapped_calls = wrapped_calls + 1;
-}
-} // namespace
-
 extern "C" {
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t count, size_t bytes);
-void *__real_realloc(void *at, size_t bytes);
-void *__real_aligned_alloc(size_t align, size_t bytes);
-int __real_posix_memalign(void **at, size_t align, size_t bytes);
-void __real_free(void *at);
-int __real_pthread_mutex_lock(pthread_mutex_t *lock);
-int __real_pthread_mutex_trylock(pthread_mutex_t *lock);
-
-void *__wrap_malloc(size_t bytes)
-{
-    count();
-    return __real_malloc(bytes);
-}
-void *__wrap_calloc(size_t number, size_t bytes)
-{
-    count();
-    return __real_calloc(number, bytes);
-}
-void *__wrap_realloc(void *at, size_t bytes)
-{
-    count();
-    return __real_realloc(at, bytes);
-}
-void *__wrap_aligned_alloc(size_t align, size_t bytes)
-{
-    count();
-    return __real_aligned_alloc(align, bytes);
-}
-int __wrap_posix_memalign(void **at, size_t align, size_t bytes)
-{
-    count();
-    return __real_posix_memalign(at, align, bytes);
-}
-void __wrap_free(void *at)
-{
-    count();
-    __real_free(at);
-}
-int __wrap_pthread_mutex_lock(pthread_mutex_t *lock)
-{
-    count();
-    return __real_pthread_mutex_lock(lock);
-}
-int __wrap_pthread_mutex_trylock(pthread_mutex_t *lock)
-{
-    count();
-    return __real_pthread_mutex_trylock(lock);
-}
+#include "algo/algo.h"
+#include "base/host.h"
 }
 
 namespace
 {
 
-/* ---- trapped system calls ---------------------------------------------------------------------
+/* ---- calls ------------------------------------------------------------------------------------
  */
 
-/* Written by the signal handler of the one filtered thread. */
-volatile sig_atomic_t trapped_calls, first_trapped, waiting_calls;
+const size_t MOST = 4096 / sizeof(float); /* elements */
+const size_t COUNTS[] = {0, 1, 2, 250, MOST};
+const size_t SIZES = sizeof COUNTS / sizeof *COUNTS;
 
-/* The system call is not made: it returns its own number, which nobody here looks at. */
-void on_trap(int, siginfo_t *info, void *)
+/* One call. in[i] is value on rank 0 and value + 1 on rank 1. @return is all as it must be?
+ * Neither allocates nor enters the kernel by itself. */
+struct Call {
+    twill_comm_t comm;
+    int rank;
+    size_t count;
+    float value;
+    const float *in;
+    float *out;
+
+    /* the first and the last of each block of out */
+    bool is(enum twill_status status, size_t blocks, float first_block, float last_block) const
+    {
+        const size_t n = blocks * count;
+        return status == TWILL_OK &&
+               (n == 0 || (out[0] == first_block && out[n - 1] == last_block));
+    }
+};
+
+bool all_reduce(const Call &c)
 {
-    switch (info->si_syscall) {
-    case SYS_sched_yield: /* the peer was not running: a wait that outlasts the spinning */
-    case SYS_nanosleep:
-    case SYS_clock_nanosleep:
-    case SYS_clock_gettime:
-        waiting_calls = waiting_calls + 1;
+    return c.is(twill_all_reduce(c.in, c.out, c.count, TWILL_FLOAT32, TWILL_SUM, c.comm, nullptr),
+                1, 2 * c.value + 1, 2 * c.value + 1);
+}
+bool reduce(const Call &c)
+{
+    const enum twill_status status =
+        twill_reduce(c.in, c.out, c.count, TWILL_FLOAT32, TWILL_MAX, 1, c.comm, nullptr);
+    return c.is(status, c.rank == 1, c.value + 1, c.value + 1);
+}
+bool broadcast(const Call &c)
+{
+    return c.is(twill_broadcast(c.in, c.out, c.count, TWILL_FLOAT32, 1, c.comm, nullptr), 1,
+                c.value + 1, c.value + 1);
+}
+bool reduce_scatter(const Call &c)
+{
+    return c.is(
+        twill_reduce_scatter(c.in, c.out, c.count, TWILL_FLOAT32, TWILL_AVG, c.comm, nullptr), 1,
+        c.value + 0.5f, c.value + 0.5f);
+}
+bool all_gather(const Call &c)
+{
+    return c.is(twill_all_gather(c.in, c.out, c.count, TWILL_FLOAT32, c.comm, nullptr), 2, c.value,
+                c.value + 1);
+}
+bool all_to_all(const Call &c)
+{
+    return c.is(twill_all_to_all(c.in, c.out, c.count, TWILL_FLOAT32, c.comm, nullptr), 2, c.value,
+                c.value + 1);
+}
+bool barrier(const Call &c) { return twill_barrier(c.comm, nullptr) == TWILL_OK; }
+
+/* There and back. */
+bool send_recv(const Call &c)
+{
+    const int peer = 1 - c.rank;
+    enum twill_status status = TWILL_OK;
+    for (int turn = 0; turn < 2 && status == TWILL_OK; turn++)
+        status = turn == c.rank ? twill_send(c.in, c.count, TWILL_FLOAT32, peer, c.comm, nullptr)
+                                : twill_recv(c.out, c.count, TWILL_FLOAT32, peer, c.comm, nullptr);
+    const float theirs = c.value + (float)peer;
+    return c.is(status, 1, theirs, theirs);
+}
+
+struct Kind {
+    const char *name;
+    bool (*call)(const Call &);
+};
+const Kind KINDS[] = {
+    {"all_reduce", all_reduce}, {"reduce", reduce},
+    {"broadcast", broadcast},   {"reduce_scatter", reduce_scatter},
+    {"all_gather", all_gather}, {"all_to_all", all_to_all},
+    {"barrier", barrier},       {"send and recv", send_recv},
+};
+const size_t NKINDS = sizeof KINDS / sizeof *KINDS;
+
+/* ---- what both ranks write down ---------------------------------------------------------------
+ */
+
+const int ROUNDS = 60;
+const size_t NCALLS = ROUNDS * SIZES * NKINDS;
+
+struct Span {
+    double begin_s, end_s;
+    int waits; /* system calls within that wait */
+};
+
+struct Report {
+    bool armed;
+    int done; /* atomic */
+    int wrong, counted, others, first_other;
+    const char *first_counted;
+    Span spans[NCALLS];
+};
+
+/* Of both ranks; outlives them. */
+Report *reports()
+{
+    static void *const at = mmap(nullptr, 2 * sizeof(Report), PROT_READ | PROT_WRITE,
+                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return at == MAP_FAILED ? nullptr : static_cast<Report *>(at);
+}
+
+/* Every so often a rank comes late, but before the other may have stopped to spin. */
+void linger(size_t call, int rank)
+{
+    const double late_s = 50e-6, start_s = world::now_s();
+    if (call % 16 != 0 || call / 16 % 2 != (size_t)rank)
         return;
-    default:
-        if (!trapped_calls)
-            first_trapped = info->si_syscall;
-        trapped_calls = trapped_calls + 1;
+    while (world::now_s() - start_s < late_s) {
     }
 }
 
-/* From here on every system call of the calling thread traps, but the return from the handler. */
-bool trap_system_calls()
+/* Never returns: an armed thread cannot end. */
+void measure(twill_comm_t comm, int rank, Report *report)
 {
-    struct sigaction action = {};
-    action.sa_sigaction = on_trap;
-    action.sa_flags = SA_SIGINFO | SA_NODEFER;
-    if (sigaction(SIGSYS, &action, nullptr) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-        return false;
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigreturn, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
-    };
-    struct sock_fprog program = {sizeof code / sizeof *code, code};
-    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
+    static float in[2 * MOST], out[2 * MOST];
+    Call call = {comm, rank, 1, 0, in, out};
+    in[0] = in[1] = (float)rank;
+    for (const Kind &kind : KINDS) /* the first call of each kind, which may do all */
+        report->wrong += !kind.call(call);
+    report->armed = traps::arm();
+    traps::count_start();
+    Span *span = report->spans;
+    for (int round = 0; round < ROUNDS; round++) {
+        call.value = (float)round;
+        for (float &x : in)
+            x = (float)(round + rank);
+        for (const size_t count : COUNTS) {
+            call.count = count;
+            for (const Kind &kind : KINDS) {
+                linger((size_t)(span - report->spans), rank);
+                const int before = traps::waits;
+                span->begin_s = world::now_s();
+                report->wrong += !kind.call(call);
+                span->end_s = world::now_s();
+                span->waits = traps::waits - before;
+                span++;
+            }
+        }
+    }
+    traps::count_stop();
+    report->counted = traps::counted();
+    report->first_counted = traps::first_counted();
+    report->others = traps::others;
+    report->first_other = traps::first_other;
+    world::set(&report->done, 1);
+    for (;;)
+        __asm__ volatile("" ::: "memory");
 }
+
+/* ---- two ranks on two CPUs --------------------------------------------------------------------
+ */
 
 void pin(int cpu)
 {
@@ -138,8 +196,8 @@ void pin(int cpu)
     sched_setaffinity(0, sizeof set, &set);
 }
 
-/* Two CPUs that this process may use; the second may be the first. */
-void two_cpus(int cpus[2])
+/* Two CPUs that this process may use. @return false: there is but one, which both are */
+bool two_cpus(int cpus[2])
 {
     cpu_set_t set;
     sched_getaffinity(0, sizeof set, &set);
@@ -149,114 +207,146 @@ void two_cpus(int cpus[2])
             cpus[found++] = cpu;
     if (found == 1)
         cpus[1] = cpus[0];
+    return found == 2 && tw_host_cpu_quota() != 1;
 }
 
-const size_t SMALL = 4096;
-
-/* One call of every kind of up to 4 KiB. No expectation inside: those would allocate. */
-int round_of_calls(twill_comm_t comm, int rank, int round, float *in, float *out)
+void run_pinned(const int cpus[2], const world::Env &env)
 {
-    const size_t count = round % 2 ? SMALL / sizeof(float) : 1 + (size_t)round % 200;
-    const size_t block = count / 2;
-    const int peer = 1 - rank;
-    int bad = 0;
-    in[0] = (float)(rank + round);
-    in[count - 1] = (float)(rank + round);
-    bad += twill_all_reduce(in, out, count, TWILL_FLOAT32, TWILL_SUM, comm, nullptr) != TWILL_OK;
-    bad += out[0] != (float)(2 * round + 1) || out[count - 1] != (float)(2 * round + 1);
-    bad += twill_reduce(in, out, count, TWILL_FLOAT32, TWILL_MAX, 0, comm, nullptr) != TWILL_OK;
-    bad += twill_broadcast(in, out, count, TWILL_FLOAT32, 1, comm, nullptr) != TWILL_OK;
-    bad += out[0] != (float)(1 + round);
-    bad +=
-        twill_reduce_scatter(in, out, block, TWILL_FLOAT32, TWILL_AVG, comm, nullptr) != TWILL_OK;
-    bad += twill_all_gather(in, out, block, TWILL_FLOAT32, comm, nullptr) != TWILL_OK;
-    bad += twill_all_to_all(in, out, block, TWILL_FLOAT32, comm, nullptr) != TWILL_OK;
-    bad += twill_barrier(comm, nullptr) != TWILL_OK;
-    for (int turn = 0; turn < 2; turn++)
-        bad +=
-            (turn == rank ? twill_send(in, count, TWILL_FLOAT32, peer, comm, nullptr)
-                          : twill_recv(out, count, TWILL_FLOAT32, peer, comm, nullptr)) != TWILL_OK;
-    bad += out[0] != (float)(peer + round);
-    return bad;
+    memset(static_cast<void *>(reports()), 0, 2 * sizeof(Report));
+    world::run_all(
+        2,
+        [&](const world::Rank &rank) {
+            pin(cpus[rank.rank]);
+            twill_comm_t comm = rank.init();
+            ASSERT_NE(comm, nullptr);
+            Report *report = &reports()[rank.rank];
+            std::thread thread([&] { measure(comm, rank.rank, report); });
+            while (!world::get(&report->done))
+                std::this_thread::sleep_for(std::chrono::milliseconds(2));
+            EXPECT_OK(twill_comm_destroy(comm), nullptr);
+            fflush(nullptr);
+            _exit(::testing::Test::HasFailure() ? 1 : 0);
+        },
+        env);
 }
 
-struct Result {
-    bool filtered;
-    int bad, allocs_and_locks, quiet_rounds, rounds;
-    int done; /* atomic */
-};
-
-/* Never returns: a filtered thread cannot end. */
-void measure(twill_comm_t comm, int rank, Result *result)
+void expect_nothing_forbidden(const Report &report)
 {
-    static float in[SMALL / sizeof(float)], out[SMALL / sizeof(float)];
-    for (int round = 0; round < 4; round++) /* the first calls of every kind and size */
-        result->bad += round_of_calls(comm, rank, round, in, out);
-    result->filtered = trap_system_calls();
-    counting = true;
-    for (int round = 0; round < result->rounds; round++) {
-        const int before = waiting_calls;
-        result->bad += round_of_calls(comm, rank, round, in, out);
-        result->quiet_rounds += waiting_calls == before;
+    EXPECT_TRUE(report.armed);
+    EXPECT_EQ(report.wrong, 0);
+    EXPECT_EQ(report.counted, 0) << "allocations and locks, the first: " << report.first_counted;
+    EXPECT_EQ(report.others, 0) << "the first was system call " << report.first_other;
+}
+
+/*
+ * A wait of less than 100 us spins. A call for which less than that has passed from the first
+ * rank's entry to the last one's return holds no longer wait, so it must be free of system calls
+ * that wait, too. In others a rank lost its CPU to something else.
+ */
+const double SPIN_S = 100e-6;
+
+void expect_undisturbed_calls_spin()
+{
+    size_t undisturbed = 0, entered = 0, first = NCALLS;
+    for (size_t i = 0; i < NCALLS; i++) {
+        const Span &a = reports()[0].spans[i], &b = reports()[1].spans[i];
+        if (std::max(a.end_s, b.end_s) - std::min(a.begin_s, b.begin_s) >= SPIN_S)
+            continue;
+        undisturbed++;
+        if (a.waits + b.waits == 0)
+            continue;
+        entered++;
+        first = std::min(first, i);
     }
-    counting = false;
-    result->allocs_and_locks = wrapped_calls;
-    world::set(&result->done, 1);
-    for (;;)
-        __asm__ volatile("" ::: "memory");
+    EXPECT_EQ(entered, 0u) << "of " << undisturbed
+                           << " calls, the first: " << KINDS[first % NKINDS].name << " of "
+                           << COUNTS[first / NKINDS % SIZES] << " elements";
+    EXPECT_GE(undisturbed, NCALLS * 9 / 10) << "calls are not quick";
 }
 
 TEST(Limits, SmallCallsNeitherAllocateNorLockNorEnterTheKernel)
 {
-    world::run_all(2, [](const world::Rank &rank) {
-        int cpus[2];
-        two_cpus(cpus);
-        twill_comm_t comm = rank.init();
-        ASSERT_NE(comm, nullptr);
-        Result result = {};
-        result.rounds = 3000;
-        std::thread thread([&] {
-            pin(cpus[rank.rank]);
-            measure(comm, rank.rank, &result);
-        });
-        while (!world::get(&result.done))
-            std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        rank.meet(0);
-        EXPECT_TRUE(result.filtered);
-        EXPECT_EQ(result.bad, 0);
-        EXPECT_EQ(result.allocs_and_locks, 0);
-        EXPECT_EQ(trapped_calls, 0) << "the first was system call " << first_trapped;
-        /* Where the machine runs something else on a CPU, the peer waits longer than it spins. */
-        EXPECT_GT(result.quiet_rounds, result.rounds / 2);
-        fflush(nullptr);
-        _exit(HasFailure() ? 1 : 0);
-    });
+    ASSERT_NE(reports(), nullptr);
+    std::vector<std::string> algos = {""}; /* the choice */
+    for (size_t i = 0; const struct tw_algo *algo = tw_algo_at(i); i++)
+        algos.push_back(algo->name);
+    int cpus[2];
+    const bool apart = two_cpus(cpus);
+    for (const std::string &algo : algos) {
+        SCOPED_TRACE("TWILL_ALGO=" + algo);
+        run_pinned(cpus, {{"TWILL_ALGO", algo}});
+        for (int rank = 0; rank < 2; rank++)
+            expect_nothing_forbidden(reports()[rank]);
+        if (apart)
+            expect_undisturbed_calls_spin();
+        if (HasFailure())
+            return;
+    }
 }
 
-/* The wraps and the trap do see what they are to see. */
+/* ---- the instruments --------------------------------------------------------------------------
+ */
+
+/* One call of each sort that is counted. @return how many there are */
+int call_all_that_counts()
+{
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
+    static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    sem_t semaphore;
+    void *volatile at = malloc(100); /* not to be optimised away */
+    at = realloc(at, 200);
+    free(at);
+    at = calloc(1, 100);
+    free(at);
+    at = aligned_alloc(64, 64);
+    free(at);
+    pthread_mutex_lock(&mutex);
+    pthread_mutex_unlock(&mutex);
+    pthread_mutex_trylock(&mutex);
+    const struct timespec past = {0, 0};
+    pthread_cond_timedwait(&cond, &mutex, &past);
+    pthread_mutex_unlock(&mutex);
+    pthread_cond_signal(&cond);
+    pthread_cond_broadcast(&cond);
+    pthread_rwlock_rdlock(&rwlock);
+    pthread_rwlock_unlock(&rwlock);
+    pthread_rwlock_wrlock(&rwlock);
+    pthread_rwlock_unlock(&rwlock);
+    pthread_once(&once, [] {});
+    sem_init(&semaphore, 0, 0);
+    sem_post(&semaphore);
+    sem_wait(&semaphore);
+    return 3 + 2 + 2 + 3 + 1 + 1 + 2 + 4 + 1 + 2;
+}
+
 TEST(Limits, TheInstrumentsWork)
 {
     world::run_alone([] {
-        int done = 0, allocs = 0;
+        int done = 0, counted = 0, expected = 0;
+        const char *first = nullptr;
         std::thread thread([&] {
-            counting = true;
-            void *volatile at = malloc(100); /* not to be optimised away */
-            free(at);
-            counting = false;
-            allocs = wrapped_calls;
-            trap_system_calls();
+            traps::count_start();
+            expected = call_all_that_counts();
+            traps::count_stop();
+            counted = traps::counted();
+            first = traps::first_counted();
+            traps::arm();
             syscall(SYS_getppid);
             syscall(SYS_sched_yield);
+            (void)world::now_s(); /* a clock that is read without the kernel */
             world::set(&done, 1);
             for (;;)
                 __asm__ volatile("" ::: "memory");
         });
         while (!world::get(&done))
             std::this_thread::yield();
-        EXPECT_EQ(allocs, 2);
-        EXPECT_EQ(trapped_calls, 1);
-        EXPECT_EQ(first_trapped, SYS_getppid);
-        EXPECT_EQ(waiting_calls, 1);
+        EXPECT_EQ(counted, expected);
+        EXPECT_STREQ(first, "malloc");
+        EXPECT_EQ(traps::others, 1);
+        EXPECT_EQ(traps::first_other, SYS_getppid);
+        EXPECT_EQ(traps::waits, 1);
         fflush(nullptr);
         _exit(HasFailure() ? 1 : 0);
     });

@@ -4,7 +4,9 @@ TESTS += tests/base/test_base
 tests_base_test_base_SOURCES = \
 	tests/base/capture.h \
 	tests/base/fault.cc tests/base/fault.h \
+	tests/base/test_cpus.cc \
 	tests/base/test_host.cc \
+	tests/base/test_address.cc \
 	tests/base/test_launcher.cc \
 	tests/base/test_log.cc \
 	tests/base/test_mem.cc \

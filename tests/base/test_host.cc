@@ -38,21 +38,6 @@ TEST(Host, IdentityIsStableAndCanBeOverridden)
     EXPECT_EQ(std::string::npos, own.find(text_of("/proc/sys/kernel/random/boot_id").substr(0, 8)));
 }
 
-TEST(Host, CpusFollowTheAffinity)
-{
-    cpu_set_t saved;
-    ASSERT_EQ(0, sched_getaffinity(0, sizeof(saved), &saved));
-    int all = tw_host_cpus_allowed();
-    EXPECT_LE(1, all);
-    EXPECT_GE(CPU_COUNT(&saved), all);
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(sched_getcpu(), &one);
-    ASSERT_EQ(0, sched_setaffinity(0, sizeof(one), &one));
-    EXPECT_EQ(1, tw_host_cpus_allowed());
-    ASSERT_EQ(0, sched_setaffinity(0, sizeof(saved), &saved));
-}
-
 class Cgroup : public testing::Test
 {
   protected:

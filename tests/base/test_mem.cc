@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <string>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -177,6 +178,20 @@ TEST_F(Mem, SegmentsThatCannotBeWrittenAreRefused)
     int fd = peer_file(8192, F_SEAL_SHRINK | F_SEAL_WRITE);
     EXPECT_EQ(TWILL_ERR_SYSTEM, tw_shm_map(&shm, fd, 100));
     EXPECT_FALSE(is_open(fd));
+}
+
+TEST_F(Mem, ShmRespectsTheLimitOnFiles)
+{
+    struct rlimit before;
+    struct tw_shm shm;
+    ASSERT_EQ(0, getrlimit(RLIMIT_FSIZE, &before));
+    struct rlimit tight = {1 << 16, before.rlim_max};
+    ASSERT_EQ(0, setrlimit(RLIMIT_FSIZE, &tight));
+    EXPECT_EQ(TWILL_ERR_NOMEM, tw_shm_create(&shm, "t", (1 << 16) + 1)) << "and not SIGXFSZ";
+    EXPECT_NE(nullptr, strstr(tw_fail_text(), "RLIMIT_FSIZE")) << tw_fail_text();
+    EXPECT_EQ(TWILL_OK, tw_shm_create(&shm, "t", 1 << 16));
+    tw_shm_close(&shm);
+    ASSERT_EQ(0, setrlimit(RLIMIT_FSIZE, &before));
 }
 
 } // namespace

@@ -107,7 +107,7 @@ TEST_F(Pool, PuttingBackWhatIsNotTakenIsSaidAndHarmless)
     tw_pool_put(pool_, a + 64);
     EXPECT_NE(nullptr, std::strstr(tw_fail_text(), "is not taken"));
     tw_pool_put(pool_, a);
-    tw_last_error_set(nullptr, "");
+    tw_last_error_set(0, "");
     tw_fail(TWILL_ERR_USAGE, "before");
     tw_pool_put(pool_, a);
     EXPECT_NE(nullptr, std::strstr(tw_fail_text(), "is not taken"));

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <string>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -308,6 +309,22 @@ TEST_F(Sock, ADescriptorTravels)
     close(ends[0]);
 }
 
+TEST_F(Sock, ADescriptorThatFindsNoRoomIsThisProcessesFault)
+{
+    struct rlimit before;
+    int passed = -1;
+    ASSERT_EQ(TWILL_OK, tw_sock_send_fd(a_, a_, &wait_));
+    int first_free = dup(a_);
+    close(first_free);
+    ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &before));
+    struct rlimit tight = {static_cast<rlim_t>(first_free), before.rlim_max};
+    ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &tight));
+    EXPECT_EQ(TWILL_ERR_SYSTEM, tw_sock_recv_fd(b_, &passed, &wait_));
+    ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &before));
+    EXPECT_NE(nullptr, std::strstr(tw_fail_text(), "too many open files")) << tw_fail_text();
+    EXPECT_EQ(-1, passed);
+}
+
 TEST_F(Sock, StrayDescriptorsAreClosed)
 {
     int ends[2];
@@ -331,6 +348,31 @@ TEST_F(Sock, StrayDescriptorsAreClosed)
     char byte = 0;
     EXPECT_EQ(0, read(ends[0], &byte, 1)) << "a stray descriptor was left open";
     close(ends[0]);
+}
+
+TEST_F(Sock, AnEndMayHaveAName)
+{
+    char name[TW_SOCK_NAME_BYTES] = "?";
+    tw_sock_peer_name(b_, name);
+    EXPECT_STREQ("", name);
+    const std::string own = "twill-test-end-" + std::to_string(getpid());
+    int fd = -1;
+    int other = -1;
+    int served = -1;
+    ASSERT_EQ(TWILL_OK, tw_sock_connect_as(&fd, own.c_str(), name_, &wait_));
+    ASSERT_EQ(TWILL_OK, tw_sock_accept(&served, listen_, &wait_));
+    tw_sock_peer_name(served, name);
+    EXPECT_EQ(own, name);
+    EXPECT_EQ(TWILL_ERR_SYSTEM, tw_sock_connect_as(&other, own.c_str(), name_, &wait_));
+    EXPECT_EQ(-1, other);
+    close(fd);
+    tw_sock_peer_name(served, name);
+    EXPECT_EQ(own, name) << "also when it has gone";
+    close(served);
+    tw_sock_peer_name(-1, name);
+    EXPECT_STREQ("", name);
+    const std::string absurd(TW_SOCK_NAME_BYTES, 'x');
+    EXPECT_EQ(TWILL_ERR_INVALID, tw_sock_connect_as(&other, absurd.c_str(), name_, &wait_));
 }
 
 TEST_F(Sock, ThePeerIsNamedByTheKernel)

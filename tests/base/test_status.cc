@@ -83,59 +83,53 @@ TEST_F(Status, LongSentencesAreCut)
 
 TEST_F(Status, EachKeyKeepsItsOwn)
 {
-    int a = 0;
-    int b = 0;
-    EXPECT_EQ(nullptr, tw_last_error_find(&a));
-    tw_fail(TWILL_ERR_PEER, "of a");
-    tw_last_error_keep(&a);
-    tw_last_error_set(&b, "of b");
-    tw_last_error_set(nullptr, "of none");
-    EXPECT_STREQ("of a", tw_last_error_find(&a));
-    EXPECT_STREQ("of b", tw_last_error_find(&b));
-    EXPECT_STREQ("of none", tw_last_error_find(nullptr));
-    tw_last_error_set(&a, tw_last_error_find(&b));
-    EXPECT_STREQ("of b", tw_last_error_find(&a));
-    tw_last_error_set(&a, tw_last_error_find(&a));
-    EXPECT_STREQ("of b", tw_last_error_find(&a));
-    tw_last_error_forget(&a);
-    EXPECT_EQ(nullptr, tw_last_error_find(&a));
-    EXPECT_STREQ("of b", tw_last_error_find(&b));
-    tw_last_error_forget(&b);
-    tw_last_error_forget(nullptr);
-    EXPECT_EQ(nullptr, tw_last_error_find(nullptr));
+    std::thread([] {
+        const uint64_t a = 1, b = UINT64_MAX;
+        EXPECT_EQ(nullptr, tw_last_error_find(a));
+        EXPECT_EQ(nullptr, tw_last_error_find(0));
+        tw_fail(TWILL_ERR_PEER, "of a");
+        tw_last_error_keep(a);
+        tw_last_error_set(b, "of b");
+        tw_last_error_set(0, "of none");
+        EXPECT_STREQ("of a", tw_last_error_find(a));
+        EXPECT_STREQ("of b", tw_last_error_find(b));
+        EXPECT_STREQ("of none", tw_last_error_find(0));
+        tw_last_error_set(a, tw_last_error_find(b));
+        EXPECT_STREQ("of b", tw_last_error_find(a));
+        tw_last_error_set(a, tw_last_error_find(a));
+        EXPECT_STREQ("of b", tw_last_error_find(a));
+    }).join();
 }
 
 TEST_F(Status, TheNewestSixteenKeysAreRemembered)
 {
     std::thread([] {
-        std::vector<char> keys(20);
-        for (auto &key : keys)
-            tw_last_error_set(&key, std::to_string(&key - keys.data()).c_str());
-        for (int i = 0; i < 4; i++)
-            EXPECT_EQ(nullptr, tw_last_error_find(&keys[i])) << i;
-        for (int i = 4; i < 20; i++)
-            EXPECT_EQ(std::to_string(i), tw_last_error_find(&keys[i])) << i;
-        tw_last_error_set(&keys[4], "again"); /* now the newest: the next one drops 5 */
-        tw_last_error_set(&keys[0], "0");
-        EXPECT_STREQ("again", tw_last_error_find(&keys[4]));
-        EXPECT_EQ(nullptr, tw_last_error_find(&keys[5]));
+        for (uint64_t key = 100; key < 120; key++)
+            tw_last_error_set(key, std::to_string(key).c_str());
+        for (uint64_t key = 100; key < 104; key++)
+            EXPECT_EQ(nullptr, tw_last_error_find(key)) << key;
+        for (uint64_t key = 104; key < 120; key++)
+            EXPECT_EQ(std::to_string(key), tw_last_error_find(key)) << key;
+        tw_last_error_set(104, "again"); /* now the newest: the next one drops 105 */
+        tw_last_error_set(100, "0");
+        EXPECT_STREQ("again", tw_last_error_find(104));
+        EXPECT_EQ(nullptr, tw_last_error_find(105));
     }).join();
 }
 
 TEST_F(Status, ThreadsDoNotSeeEachOther)
 {
-    int key = 0;
+    const uint64_t key = 77;
     tw_fail(TWILL_ERR_PEER, "mine");
-    tw_last_error_keep(&key);
-    std::thread([&key] {
+    tw_last_error_keep(key);
+    std::thread([key] {
         EXPECT_STREQ("", tw_fail_text());
-        EXPECT_EQ(nullptr, tw_last_error_find(&key));
+        EXPECT_EQ(nullptr, tw_last_error_find(key));
         tw_fail(TWILL_ERR_PEER, "theirs");
-        tw_last_error_keep(&key);
+        tw_last_error_keep(key);
     }).join();
     EXPECT_STREQ("mine", tw_fail_text());
-    EXPECT_STREQ("mine", tw_last_error_find(&key));
-    tw_last_error_forget(&key);
+    EXPECT_STREQ("mine", tw_last_error_find(key));
 }
 
 TEST_F(Status, TypesHaveBytesAndNames)

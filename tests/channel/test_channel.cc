@@ -381,6 +381,7 @@ TEST(ChanAlone, ShortStagingIsACleanError)
     for (size_t bytes : {(size_t)16384, (size_t)8192, (size_t)1 << 30}) { /* at once, midway */
         config.fifo_bytes = bytes;
         EXPECT_EQ(TWILL_ERR_NOMEM, tw_chan_create(&process.nets, &config, &chan));
+        EXPECT_NE(nullptr, strstr(tw_fail_text(), "staging is short")) << tw_fail_text();
         EXPECT_EQ(0u, used_of(process.nets.self));
     }
     config.fifo_bytes = 4096; /* FIFOs fit, the areas do not */
@@ -453,51 +454,83 @@ TEST(ChanAlone, PeersThatNeverComeCostATimeout)
     config.wait = wait_for(30 * TW_NS_MS);
     tw_chan *chan = nullptr;
     EXPECT_EQ(TWILL_ERR_TIMEOUT, tw_chan_create(&process.nets, &config, &chan));
+    EXPECT_NE(nullptr, strstr(tw_fail_text(), "connecting to rank 1: ")) << tw_fail_text();
     EXPECT_EQ(0u, used_of(process.nets.shm));
 }
 
 /* The rule of the header, computed by hand for a few cases. */
-TEST(ChanAlone, FifoBytesFollowFreeStaging)
+TEST(ChanAlone, SharesFollowFreeStaging)
 {
     Process process(false, 32 << 20);
     const tw_nets &nets = process.nets;
-    EXPECT_EQ(262144u, tw_chan_fifo_bytes(&nets, 2, 1));
-    EXPECT_EQ(262144u, tw_chan_fifo_bytes(&nets, 1, 1));
-    EXPECT_EQ(262144u, tw_chan_fifo_bytes(&nets, 8, 1)); /* 7 of them, under 2 MiB */
-    EXPECT_EQ(131072u, tw_chan_fifo_bytes(&nets, 9, 1)); /* 8 and their counters: over */
-    EXPECT_EQ(32768u, tw_chan_fifo_bytes(&nets, 8, 8));  /* 56 of them */
-    EXPECT_EQ(16384u, tw_chan_fifo_bytes(&nets, 9, 8));
-    EXPECT_EQ(1024u, tw_chan_fifo_bytes(&nets, 1000, 8)); /* not within the share, but within all */
-    EXPECT_EQ(0u, tw_chan_fifo_bytes(&nets, 100000, 8));
+    auto fifo = [&](int size, int here, size_t fixed = 0) {
+        const tw_chan_need need = {size, here, fixed, 0};
+        const tw_chan_share share = tw_chan_share_find(&nets, &need);
+        EXPECT_EQ(0u, share.scratch_bytes);
+        return share.fifo_bytes;
+    };
+    auto both = [&](int size, int here, size_t scratch) {
+        const tw_chan_need need = {size, here, 0, scratch};
+        const tw_chan_share share = tw_chan_share_find(&nets, &need);
+        return std::make_pair(share.fifo_bytes, share.scratch_bytes);
+    };
+    auto pair = [](size_t a, size_t b) { return std::make_pair(a, b); };
+    EXPECT_EQ(262144u, fifo(2, 1));
+    EXPECT_EQ(262144u, fifo(1, 1));
+    EXPECT_EQ(262144u, fifo(8, 1));         /* 7 of them, under 2 MiB */
+    EXPECT_EQ(131072u, fifo(9, 1));         /* 8 and their counters: over */
+    EXPECT_EQ(131072u, fifo(8, 1, 262144)); /* 7 and what has its size: over */
+    EXPECT_EQ(32768u, fifo(8, 8));          /* 56 of them */
+    EXPECT_EQ(16384u, fifo(9, 8));
+    EXPECT_EQ(1024u, fifo(1000, 8)); /* not within the share, but within all */
+    EXPECT_EQ(0u, fifo(1000, 8, 4 << 20));
+    EXPECT_EQ(0u, fifo(100000, 8));
+    EXPECT_EQ(pair(262144, 262144), both(2, 1, 262144));
+    EXPECT_EQ(pair(262144, 65536), both(2, 1, 65536));
+    EXPECT_EQ(pair(131072, 131072), both(8, 1, 262144)); /* as if there were an eighth peer */
+    EXPECT_EQ(pair(16384, 16384), both(8, 8, 262144));
+    EXPECT_EQ(pair(1024, 4096), both(1000, 8, 262144)); /* the least of both */
     void *most = nullptr;
     const tw_rma_ops *rma = tw_transport_find("self")->rma;
     ASSERT_EQ(TWILL_OK, rma->stage(nets.self, 31 << 20, &most));
-    EXPECT_EQ(32768u, tw_chan_fifo_bytes(&nets, 2, 1)); /* a sixteenth of 1 MiB is 64 KiB */
+    EXPECT_EQ(32768u, fifo(2, 1)); /* a sixteenth of 1 MiB is 64 KiB */
     rma->unstage(nets.self, most);
 }
 
 /* 64 communicators: each gets less, all get something, and all is given back. */
-TEST(ChanAlone, ManyShareTheStaging)
+void many_share(size_t staging, int ranks, size_t scratch_most)
 {
-    Process process(false, 32 << 20);
-    tw_chan_peer peers[4] = {process.as_peer, process.as_peer, process.as_peer, process.as_peer};
+    Process process(false, staging);
+    std::vector<tw_chan_peer> peers((size_t)ranks, process.as_peer);
     std::vector<tw_chan *> chans;
     for (int c = 0; c < 64; c++) {
-        size_t bytes = tw_chan_fifo_bytes(&process.nets, 4, 4);
-        ASSERT_NE(0u, bytes) << "communicator " << c;
-        for (int rank = 0; rank < 4; rank++) {
-            tw_chan_config config = config_of(peers, rank, 4);
-            config.fifo_bytes = bytes;
+        tw_chan_config config = config_of(peers.data(), 0, ranks);
+        const tw_chan_need need = {ranks, ranks, config.board_bytes + 8 * config.signals,
+                                   scratch_most};
+        const tw_chan_share share = tw_chan_share_find(&process.nets, &need);
+        ASSERT_NE(0u, share.fifo_bytes) << "communicator " << c;
+        ASSERT_EQ(scratch_most > 0, share.scratch_bytes > 0);
+        for (int rank = 0; rank < ranks; rank++) {
+            config.rank = rank;
+            config.fifo_bytes = share.fifo_bytes;
+            config.scratch_bytes = share.scratch_bytes;
             tw_chan *chan = nullptr;
-            ASSERT_EQ(TWILL_OK, tw_chan_create(&process.nets, &config, &chan));
+            ASSERT_EQ(TWILL_OK, tw_chan_create(&process.nets, &config, &chan)) << tw_fail_text();
             chans.push_back(chan);
         }
     }
-    EXPECT_LE(used_of(process.nets.self), 32u << 20);
+    EXPECT_LE(used_of(process.nets.self), staging);
     for (tw_chan *chan : chans) {
         tw_chan_destroy(chan);
     }
     EXPECT_EQ(0u, used_of(process.nets.self));
+}
+
+TEST(ChanAlone, ManyShareTheStaging)
+{
+    many_share(32 << 20, 4, 0);
+    many_share(32 << 20, 4, 256 << 10);
+    many_share(4 << 20, 2, 256 << 10);
 }
 
 /* A killed process: the rank that it held is lost to the others, who can destroy without it. */

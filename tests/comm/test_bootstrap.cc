@@ -7,10 +7,13 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <fstream>
 #include <memory>
 #include <random>
+#include <sstream>
 #include <thread>
 
+#include "inject.h"
 #include "ranks.h"
 
 extern "C" {
@@ -45,8 +48,15 @@ static bool contains(const std::string &text, const std::string &part)
     return text.find(part) != std::string::npos;
 }
 
-/* Keeps the process's state, and with it meeting points that have failed, for ranks that come
- * late. */
+/* The last rank that was to come: it hears the cause too, and the meeting point goes at once. */
+static void late_comer(int rank, int size, const twill_unique_id &id, const char *cause)
+{
+    Ending end = try_connect(args_of(rank, size, id));
+    EXPECT_NE(TWILL_OK, end.status);
+    EXPECT_TRUE(contains(end.text, cause)) << end.text;
+}
+
+/* Keeps the process's state. */
 class Keep
 {
   public:
@@ -169,7 +179,6 @@ TEST_F(Bootstrap, WithoutWaiting)
 TEST_F(Bootstrap, AMissingRankIsNamedOnAllThatCame)
 {
     set_params({{"INIT_TIMEOUT", "300ms"}});
-    Keep keep;
     twill_unique_id id = new_id();
     Ending ends[4];
     on_threads(3, [&](int i) { ends[i] = try_connect(args_of(i == 2 ? 3 : i, 4, id)); });
@@ -180,11 +189,11 @@ TEST_F(Bootstrap, AMissingRankIsNamedOnAllThatCame)
         EXPECT_GE(ends[i].ms, 250u);
         EXPECT_LT(ends[i].ms, 5000u);
     }
+    late_comer(2, 4, id, "3 of 4 ranks came within 0.3 s; missing: 2");
 }
 
 TEST_F(Bootstrap, SizesThatDifferAreToldToAll)
 {
-    Keep keep;
     twill_unique_id id = new_id();
     Ending ends[3];
     on_threads(3, [&](int i) { ends[i] = try_connect(args_of(i, i == 1 ? 5 : 4, id)); });
@@ -193,11 +202,11 @@ TEST_F(Bootstrap, SizesThatDifferAreToldToAll)
         EXPECT_TRUE(contains(end.text, "rank 1 says 5")) << end.text;
         EXPECT_TRUE(contains(end.text, " says 4")) << end.text;
     }
+    late_comer(3, 4, id, "rank 1 says 5");
 }
 
 TEST_F(Bootstrap, ARankThatComesTwiceIsToldToAll)
 {
-    Keep keep;
     twill_unique_id id = new_id();
     Ending ends[3];
     on_threads(3, [&](int i) { ends[i] = try_connect(args_of(i / 2, 3, id)); });
@@ -205,11 +214,11 @@ TEST_F(Bootstrap, ARankThatComesTwiceIsToldToAll)
         EXPECT_EQ(TWILL_ERR_MISMATCH, end.status) << end.text;
         EXPECT_TRUE(contains(end.text, "rank 0 came twice")) << end.text;
     }
+    late_comer(2, 3, id, "rank 0 came twice");
 }
 
 TEST_F(Bootstrap, OptionsThatDifferAreNamedWithBothValues)
 {
-    Keep keep;
     twill_unique_id id = new_id();
     Ending ends[2];
     on_threads(2, [&](int i) {
@@ -288,6 +297,20 @@ TEST(BootstrapHello, VersionsAndHostsAreNamed)
     EXPECT_EQ(TWILL_ERR_PEER, tw_hello_parse((const uint8_t *)&b, sizeof(b), &parsed, text));
 }
 
+TEST(BootstrapHello, TheNameOfACallersSocketSaysItsRank)
+{
+    char name[TW_SOCK_NAME_BYTES], again[TW_SOCK_NAME_BYTES];
+    for (int rank : {0, 7, 65535}) {
+        tw_meet_caller_name(rank, name);
+        tw_meet_caller_name(rank, again);
+        EXPECT_STRNE(name, again);
+        EXPECT_EQ(rank, tw_meet_caller_rank(name)) << name;
+    }
+    for (const char *none : {"", "twill-rank-", "twill-rank-3", "twill-rank--3-1", "twill-rank-x-1",
+                             "twill-rank-65536-1", "twill-rank-99999999999999999999-1", "rank-3-1"})
+        EXPECT_EQ(-1, tw_meet_caller_rank(none)) << none;
+}
+
 /* ---- strangers ---- */
 
 static int knock(const char *name)
@@ -355,6 +378,7 @@ TEST_F(Bootstrap, ARankThatTalksNonsenseEndsInit)
     EXPECT_TRUE(contains(outcome.text, "13 bytes")) << outcome.text;
     close(fd);
     tw_comm_free(comm);
+    late_comer(1, 2, id, "13 bytes");
 }
 
 /* A rank that is played by hand, to be lost at an exact place. */
@@ -463,6 +487,7 @@ TEST_F(Bootstrap, LostBeforeItsHello)
     EXPECT_EQ(TWILL_ERR_PEER, outcome.status);
     EXPECT_TRUE(contains(outcome.text, "gone before it said which rank")) << outcome.text;
     tw_comm_free(comm);
+    late_comer(1, 2, id, "gone before it said which rank");
 }
 
 TEST_F(Bootstrap, LostAfterItsHello)
@@ -609,7 +634,210 @@ TEST_F(Bootstrap, PreparedButNeverConnected)
     on_threads(2, [&](int rank) { EXPECT_EQ(TWILL_OK, try_connect(args_of(rank, 2, id)).status); });
 }
 
+/* ---- those who come late ---- */
+
+static bool meets(struct twill_comm *comm)
+{
+    tw_loop_lock(comm->ctl->loop);
+    bool up = tw_link_up(&comm->ctl->meet);
+    tw_loop_unlock(comm->ctl->loop);
+    return up;
+}
+
+static void await_meeting(struct twill_comm *comm)
+{
+    uint64_t until = now_ms() + 10000;
+    while (!meets(comm) && now_ms() < until)
+        poll(nullptr, 0, 1);
+    EXPECT_TRUE(meets(comm));
+}
+
+/* Nothing in the process keeps its state but the meeting point itself, for a little while. */
+TEST_F(Bootstrap, WhoComesAfterTheFailureHearsItsCause)
+{
+    twill_unique_id id = new_id();
+    struct twill_comm *first = nullptr;
+    prepare(&first, 1, 3, id);
+    EXPECT_EQ(TWILL_INPROGRESS, tw_comm_connect(&first, 1, false));
+    await_meeting(first);
+    tw_comm_abort(first);
+    tw_comm_free(first);
+    for (int rank : {2, 1}) {
+        Ending late = try_connect(args_of(rank, 3, id));
+        EXPECT_EQ(TWILL_ERR_ABORTED, late.status) << late.text;
+        EXPECT_TRUE(contains(late.text, "aborted by rank 0")) << late.text;
+        EXPECT_LT(late.ms, 900u);
+    }
+}
+
+/* All have been told: the meeting point does not stay for anybody. */
+TEST_F(Bootstrap, AFailureThatAllHaveHeardLeavesNothing)
+{
+    uint64_t start = now_ms();
+    twill_unique_id id = new_id();
+    struct twill_comm *first = nullptr;
+    prepare(&first, 1, 2, id);
+    EXPECT_EQ(TWILL_INPROGRESS, tw_comm_connect(&first, 1, false));
+    await_meeting(first);
+    tw_comm_abort(first);
+    EXPECT_EQ(TWILL_ERR_ABORTED, try_connect(args_of(1, 2, id)).status);
+    tw_comm_free(first);
+    EXPECT_TRUE(count_returns(before_));
+    EXPECT_LT(now_ms() - start, 900u);
+}
+
+/* ---- other users ---- */
+
+static std::string log_text(const std::string &path)
+{
+    std::ifstream in(path);
+    std::stringstream text;
+    text << in.rdbuf();
+    return text.str();
+}
+
+TEST(BootstrapUsers, AnotherUserIsTurnedAwayAndTheRanksMeet)
+{
+    in_child([] {
+        std::string path = "/tmp/twill-users-" + std::to_string(getpid());
+        set_params({{"LOG_FILE", path}});
+        twill_unique_id id = new_id();
+        struct tw_id inside = open_up(id);
+        inject::foreign_peers(2);
+        for (int i = 0; i < 2; i++) {
+            char byte = 0;
+            int fd = knock(inside.meet);
+            const std::string proof(64, 'x');
+            (void)!send(fd, proof.data(), proof.size(), MSG_NOSIGNAL);
+            struct pollfd polled = {fd, POLLIN, 0};
+            EXPECT_EQ(1, poll(&polled, 1, 5000));
+            EXPECT_LE(recv(fd, &byte, 1, 0), 0) << "not even a nonce is said to it";
+            close(fd);
+        }
+        EXPECT_EQ(0, inject::foreign_left());
+        on_threads(2, [&](int rank) {
+            Ending end = try_connect(args_of(rank, 2, id));
+            EXPECT_EQ(TWILL_OK, end.status) << end.text;
+        });
+        std::string text = log_text(path);
+        EXPECT_TRUE(contains(text, "process " + std::to_string(getpid()) + " of user " +
+                                       std::to_string(geteuid() + 1) + " was turned away"))
+            << text;
+        EXPECT_TRUE(contains(text, "this job is user " + std::to_string(geteuid()) + "'s")) << text;
+        unlink(path.c_str());
+    });
+}
+
+/* A rank of another user holds even the key: it is told nothing, and is missed by its name. */
+TEST(BootstrapUsers, ARankOfAnotherUserIsMissed)
+{
+    in_child([] {
+        set_params({{"INIT_TIMEOUT", "300ms"}});
+        twill_unique_id id = new_id();
+        struct twill_comm *first = nullptr;
+        prepare(&first, 1, 2, id);
+        EXPECT_EQ(TWILL_INPROGRESS, tw_comm_connect(&first, 1, false));
+        await_meeting(first);
+        inject::foreign_peers(1);
+        Ending foreign = try_connect(args_of(1, 2, id));
+        EXPECT_EQ(TWILL_ERR_PEER, foreign.status) << foreign.text;
+        EXPECT_TRUE(fails_within(first, 5000));
+        EXPECT_TRUE(contains(outcome_of(first).text, "missing: 1")) << outcome_of(first).text;
+        tw_comm_free(first);
+    });
+}
+
+/* Without a key a rank looks at who has opened the meeting point before it says anything. */
+TEST(BootstrapUsers, AMeetingPointOfAnotherUserIsRefused)
+{
+    in_child([] {
+        int listener = -1;
+        char actual[TW_SOCK_NAME_BYTES];
+        const struct tw_sock_wait wait = {tw_deadline_ns(5 * TW_NS_S), -1};
+        struct tw_proc *proc = nullptr;
+        const uint8_t key[TW_KEY_BYTES] = {};
+        struct tw_comm_args args = args_of(1, 2, {});
+        ASSERT_EQ(TWILL_OK, tw_sock_listen(&listener, "", actual));
+        ASSERT_EQ(TWILL_OK, tw_proc_get(&proc));
+        ASSERT_EQ(TWILL_OK, tw_id_fill(&proc->host, key, actual, &args.id));
+        args.keyless = args.from_env = true;
+        inject::foreign_peers(1);
+        Ending end = try_connect(args);
+        EXPECT_EQ(TWILL_ERR_AUTH, end.status) << end.text;
+        EXPECT_TRUE(contains(end.text, "belongs to user " + std::to_string(geteuid() + 1)))
+            << end.text;
+        EXPECT_TRUE(contains(end.text, "this job's user " + std::to_string(geteuid()))) << end.text;
+        int fd = -1;
+        char byte = 0;
+        ASSERT_EQ(TWILL_OK, tw_sock_accept(&fd, listener, &wait));
+        EXPECT_EQ(0, recv(fd, &byte, 1, 0)) << "it was told nothing";
+        close(fd);
+        close(listener);
+        tw_proc_put();
+    });
+}
+
 /* ---- kills ---- */
+
+/* Two ranks of three; the third one's process ends while it proves the key, or before it is heard
+ * at all. */
+TEST_F(Bootstrap, KilledBeforeItHasProvenTheKey)
+{
+    for (bool early : {false, true}) {
+        Child ranks([](const Wire &wire) {
+            twill_unique_id id = share_id(wire, true);
+            struct twill_comm *comms[2];
+            prepare(comms, 2, 3, id);
+            EXPECT_EQ(TWILL_INPROGRESS, tw_comm_connect(comms, 2, false));
+            for (struct twill_comm *comm : comms)
+                await_meeting(comm);
+            wire.put(1);
+            for (struct twill_comm *comm : comms) {
+                EXPECT_TRUE(fails_within(comm, 20000));
+                wire.put(outcome_of(comm));
+                tw_comm_free(comm);
+            }
+            return 0;
+        });
+        Child victim([&](const Wire &wire) {
+            struct tw_id inside = open_up(share_id(wire, false));
+            const struct tw_sock_wait wait = {tw_deadline_ns(5 * TW_NS_S), -1};
+            char own[TW_SOCK_NAME_BYTES];
+            int fd = -1;
+            tw_meet_caller_name(2, own);
+            EXPECT_EQ(TWILL_OK, tw_sock_connect_as(&fd, own, inside.meet, &wait));
+            if (early)
+                raise(SIGKILL);
+            char nonce[32];
+            EXPECT_EQ(TWILL_OK, tw_sock_recv(fd, nonce, sizeof(nonce), &wait));
+            wire.put(1);
+            pause();
+            return 0;
+        });
+        int byte = 0;
+        twill_unique_id id = {};
+        ASSERT_TRUE(ranks.wire.get(&id));
+        ASSERT_TRUE(ranks.wire.get(&byte));
+        victim.wire.put(id);
+        if (!early) {
+            ASSERT_TRUE(victim.wire.get(&byte));
+            victim.kill(SIGKILL);
+        }
+        pid_t pid = victim.pid();
+        uint64_t killed_at = now_ms();
+        EXPECT_EQ(128 + SIGKILL, victim.wait());
+        for (int rank = 0; rank < 2; rank++) {
+            Outcome outcome;
+            ASSERT_TRUE(ranks.wire.get(&outcome));
+            EXPECT_EQ(TWILL_ERR_PEER, outcome.status);
+            EXPECT_TRUE(
+                contains(outcome.text, "rank 2 (process " + std::to_string(pid) + ") is gone"))
+                << outcome.text;
+            EXPECT_LT((int64_t)(outcome.at_ms - killed_at), 1000);
+        }
+        EXPECT_EQ(0, ranks.wait());
+    }
+}
 
 /* Four processes; one is killed at some moment around init. The others know within a second, in
  * init or after it; but a rank that dies before it has said which one it is is only missed. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -187,10 +188,23 @@ TEST(Env, KeyFileInBothForms)
     const std::string forms[] = {raw_key, std::string(64, 'a') + "\n", std::string(64, '7')};
     for (const std::string &form : forms) {
         std::ofstream(path) << form;
+        ASSERT_EQ(0, chmod(path.c_str(), 0600));
         expect_met(job(3, [&](int rank) {
             return twill_vars(rank, 3, meet + form.substr(0, 1),
                               {{"TWILL_KEY_FILE", path}, {"TWILL_REQUIRE_KEY", "1"}});
         }));
+    }
+    unlink(path.c_str());
+}
+
+TEST(Env, AKeyFileThatOthersMayOpenIsRefused)
+{
+    std::string path = "/tmp/" + unique("twill-open-key");
+    std::ofstream(path) << raw_key;
+    for (mode_t mode : {0640, 0604, 0660, 0644, 0601}) {
+        ASSERT_EQ(0, chmod(path.c_str(), mode));
+        refused(twill_vars(0, 2, unique("open"), {{"TWILL_KEY_FILE", path}}), TWILL_ERR_AUTH,
+                "chmod 600");
     }
     unlink(path.c_str());
 }
@@ -254,6 +268,8 @@ TEST(Env, AMissingRankIsNamed)
     EXPECT_EQ(TWILL_ERR_TIMEOUT, outcomes[0].status);
     EXPECT_TRUE(contains(outcomes[0].text, "missing: 1")) << outcomes[0].text;
     EXPECT_EQ(TWILL_ERR_TIMEOUT, outcomes[1].status) << outcomes[1].text;
+    EXPECT_TRUE(contains(outcomes[1].text, "rank 1 found no meeting point on host"))
+        << outcomes[1].text;
 }
 
 TEST(Env, BadVariablesAreNamed)
@@ -269,6 +285,15 @@ TEST(Env, BadVariablesAreNamed)
     refused(twill_vars(0, 2, meet, {{"TWILL_KEY_FILE", "/nonexistent/key"}}), TWILL_ERR_INVALID,
             "/nonexistent/key");
     refused(twill_vars(0, 2, meet, {{"TWILL_KEY_FD", "999"}}), TWILL_ERR_SYSTEM, "TWILL_KEY_FD");
+    for (const char *none : {"-2", "4294967295", "4294967296"})
+        refused(twill_vars(0, 2, meet, {{"TWILL_KEY_FD", none}}), TWILL_ERR_INVALID,
+                "is no descriptor");
+    refused({{"TWILL_RANK", "-2"}, {"TWILL_SIZE", "2"}}, TWILL_ERR_INVALID, "TWILL_RANK=-2");
+    refused({{"TWILL_RANK", "0"}, {"TWILL_SIZE", "-5"}}, TWILL_ERR_INVALID, "TWILL_SIZE=-5");
+    refused(twill_vars(0, 65537, meet), TWILL_ERR_INVALID, "rank 0 of 65537");
+    refused(twill_vars(0, INT32_MAX, meet), TWILL_ERR_INVALID, "of 2147483647");
+    refused({{"TWILL_RANK", "4294967296"}, {"TWILL_SIZE", "4294967297"}}, TWILL_ERR_INVALID,
+            "beyond all ranks");
     int fd = key_memfd("too short");
     refused(twill_vars(0, 2, meet, {{"TWILL_KEY_FD", std::to_string(fd)}}), TWILL_ERR_INVALID,
             "9 bytes");
@@ -316,6 +341,41 @@ TEST(Env, TorchrunOverSeveralHostsIsRefused)
     Vars vars = torch_vars(0, 16, "x", "1");
     vars.push_back({"LOCAL_WORLD_SIZE", "8"});
     refused(vars, TWILL_ERR_UNSUPPORTED, "8 of the job's 16 ranks");
+}
+
+static std::string host_name()
+{
+    char name[64] = "";
+    EXPECT_EQ(0, gethostname(name, sizeof(name) - 1));
+    return name;
+}
+
+/* Without the number of ranks here it is the address of rank 0 that says it. */
+TEST(Env, RanksElsewhereThanRank0AreToldAtOnce)
+{
+    Vars vars = torch_vars(3, 4, "x", "1");
+    vars.push_back({"LOCAL_WORLD_SIZE", ""});
+    vars.push_back({"MASTER_ADDR", "192.0.2.1"});
+    refused(vars, TWILL_ERR_UNSUPPORTED,
+            "rank 0 is on host 192.0.2.1, rank 3 on host " + host_name());
+    refused(twill_vars(1, 2, "job@192.0.2.1"), TWILL_ERR_UNSUPPORTED,
+            "rank 0 is on host 192.0.2.1, rank 1 on host " + host_name());
+    vars = torch_vars(0, 16, "x", "1");
+    vars.push_back({"LOCAL_WORLD_SIZE", "8"});
+    vars.push_back({"MASTER_ADDR", "192.0.2.1"});
+    refused(vars, TWILL_ERR_UNSUPPORTED,
+            "on this host, " + host_name() + "; rank 0 is on 192.0.2.1");
+}
+
+TEST(Env, RanksWhereRank0IsMeet)
+{
+    std::string meet = unique("here");
+    expect_met(job(2, [&](int rank) { return twill_vars(rank, 2, meet + "@" + host_name()); }));
+    expect_met(job(2, [&](int rank) {
+        Vars vars = torch_vars(rank, 2, meet, "1");
+        vars.push_back({"LOCAL_WORLD_SIZE", ""});
+        return vars;
+    }));
 }
 
 TEST(Env, TorchrunVariablesThatAreWrong)

@@ -167,3 +167,62 @@ TEST(Id, TheMakerNeedNotBeARank)
     maker.wire.put(1);
     EXPECT_EQ(0, maker.wait());
 }
+
+TEST(Id, ThatNobodyUsesGoesByItself)
+{
+    Count before = count_now();
+    set_params({{"ID_TIMEOUT", "50ms"}});
+    twill_unique_id id = new_id();
+    EXPECT_TRUE(count_returns(before)) << "the last reference went with the meeting point";
+    Comm comm(args_of(0, 1, id));
+    EXPECT_EQ(TWILL_ERR_PEER, comm.connect());
+    EXPECT_NE(std::string::npos, comm.failure().find("TWILL_ID_TIMEOUT")) << comm.failure();
+    comm.free();
+    EXPECT_TRUE(count_returns(before));
+    set_params({});
+}
+
+TEST(Id, ThatOneRankUsesWaitsForTheOthers)
+{
+    Count before = count_now();
+    set_params({{"ID_TIMEOUT", "50ms"}});
+    twill_unique_id id = new_id();
+    struct tw_comm_args args = args_of(0, 2, id);
+    struct twill_comm *first = nullptr;
+    ASSERT_EQ(TWILL_OK, tw_comm_prepare(&args, &first));
+    EXPECT_EQ(TWILL_INPROGRESS, tw_comm_connect(&first, 1, false));
+    EXPECT_FALSE(fails_within(first, 150)); /* what passes is the time that an unused one has */
+    Comm second(args_of(1, 2, id));
+    EXPECT_EQ(TWILL_OK, second.connect()) << second.failure();
+    tw_comm_free(first);
+    second.free();
+    EXPECT_TRUE(count_returns(before));
+    set_params({});
+}
+
+TEST(Id, ThatNobodyUsesHoldsNothingElse)
+{
+    in_child([] {
+        new_id(); /* for an hour */
+        Count open = count_now();
+        twill_unique_id id = new_id();
+        on_threads(2, [&](int rank) {
+            Comm comm(args_of(rank, 2, id));
+            EXPECT_EQ(TWILL_OK, comm.connect()) << comm.failure();
+            EXPECT_EQ(TWILL_OK, comm.finalize()) << comm.failure();
+        });
+        EXPECT_TRUE(count_returns(open));
+    }); /* whose end does not wait for it either */
+}
+
+TEST(Id, ThatIsGivenUpSaysWhy)
+{
+    Count before = count_now();
+    twill_unique_id id = new_id();
+    tw_id_give_up(&id, TWILL_ERR_NOMEM, "init: its maker has no memory");
+    Comm late(args_of(1, 2, id));
+    EXPECT_EQ(TWILL_ERR_NOMEM, late.connect());
+    EXPECT_NE(std::string::npos, late.failure().find("its maker has no memory")) << late.failure();
+    late.free();
+    EXPECT_TRUE(count_returns(before));
+}

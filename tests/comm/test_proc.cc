@@ -16,7 +16,8 @@ TEST(Proc, OneStateForAllReferences)
     EXPECT_EQ(first, second);
     EXPECT_NE(nullptr, first->nets.self);
     EXPECT_NE(nullptr, first->nets.shm);
-    EXPECT_GE(first->cpus, 1);
+    EXPECT_GE(first->cpu_quota, 0);
+    EXPECT_GT(first->pause_ps, 0u);
     EXPECT_EQ(0, memcmp(first->id.host, first->host.id, sizeof(first->id.host)));
     Count open = count_now();
     EXPECT_GT(open.threads, before.threads);

@@ -81,7 +81,7 @@ TEST(Progress, StreamTakesTheFirstErrorAndGivesItOnce)
     struct tw_item *items[] = {item_of(&a.comm, stream), item_of(&a.comm, stream)};
     ASSERT_EQ(tw_progress_submit(engine.progress, items, 2), TWILL_OK);
     EXPECT_EQ(tw_progress_stream(engine.progress, stream, true), TWILL_ERR_ABORTED);
-    EXPECT_STREQ(tw_last_error_find(nullptr), "given up");
+    EXPECT_STREQ(tw_last_error_find(0), "given up");
     EXPECT_EQ(tw_progress_stream(engine.progress, stream, false), TWILL_OK);
     tw_progress_drain(engine.progress, &a.ops, false);
     EXPECT_EQ(tw_stream_destroy(stream), TWILL_OK);
@@ -100,33 +100,6 @@ TEST(Progress, ManyThreadsSubmitAndWait)
             free(item);
         }
     });
-}
-
-/* Ranks of one process wait for the last of them; other communicators do not count. */
-TEST(Progress, ParkedRanksComeOutTogether)
-{
-    Engine engine;
-    Failed ranks[3], other[2];
-    for (Failed &rank : ranks) {
-        rank.comm.id_hash = 7;
-        rank.comm.ranks_here = 3;
-    }
-    for (Failed &rank : other) {
-        rank.comm.id_hash = 8;
-        rank.comm.ranks_here = 2;
-    }
-    EXPECT_EQ(tw_progress_park(engine.progress, &ranks[1].comm), nullptr);
-    EXPECT_EQ(tw_progress_park(engine.progress, &other[0].comm), nullptr);
-    EXPECT_EQ(tw_progress_park(engine.progress, &ranks[0].comm), nullptr);
-    int count = 0;
-    for (struct twill_comm *comm = tw_progress_park(engine.progress, &ranks[2].comm); comm;
-         comm = comm->parked_next, count++)
-        EXPECT_EQ(comm->id_hash, 7u);
-    EXPECT_EQ(count, 3);
-    struct twill_comm *pair = tw_progress_park(engine.progress, &other[1].comm);
-    ASSERT_NE(pair, nullptr);
-    ASSERT_NE(pair->parked_next, nullptr);
-    EXPECT_EQ(pair->parked_next->parked_next, nullptr);
 }
 
 /* ---- batches ----------------------------------------------------------------------------------

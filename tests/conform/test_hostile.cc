@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Knows: strangers without the key and peers with it that do not keep to the protocol.
  * Never knows: honest use. */
+#include <sched.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
 #include <atomic>
 #include <cstddef>
+#include <string>
+#include <thread>
 
 #include "pair.h"
 
@@ -73,14 +77,18 @@ class Hostile : public testing::Test
         }
         shm()->net->close(honest);
     }
-    int dial()
+    void connect_to_net(int fd)
     {
         sockaddr_un to = {};
         to.sun_family = AF_UNIX;
         memcpy(to.sun_path + 1, address.data, address.bytes);
-        int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         socklen_t length = (socklen_t)(offsetof(sockaddr_un, sun_path) + 1 + address.bytes);
         EXPECT_EQ(0, connect(fd, reinterpret_cast<sockaddr *>(&to), length));
+    }
+    int dial()
+    {
+        int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        connect_to_net(fd);
         return fd;
     }
     /* Dials and proves the key as an honest peer does. */
@@ -358,6 +366,43 @@ TEST_F(Hostile, ChatterOnAnEndpoint)
     EXPECT_EQ(TWILL_ERR_PEER, shm()->net->ep_status(ep));
     shm()->net->ep_put(ep);
     tw_shm_close(&segment);
+    expect_honest_peer_connects(10 * TW_NS_S);
+}
+
+/* Not hostile, but poor: without descriptors no peer can be accepted. Who waits for one hears it at
+ * once, not at the end of a deadline; once there are some, peers get through. */
+TEST_F(Hostile, NoDescriptorsForAPeer)
+{
+    const tw_proc_id caller = edge_id(1);
+    rlimit before_limit = {};
+    std::atomic<bool> over{false};
+    enum twill_status status = TWILL_OK;
+    std::string said;
+    const int stranger = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int quiet = open_descriptors();
+    ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &before_limit));
+    std::thread waiter([&] {
+        tw_sock_wait wait = wait_for(20 * TW_NS_S);
+        tw_ep *ep = nullptr;
+        status = shm()->net->ep_get(net, &caller, &address, kKey, &wait, &ep);
+        said = tw_fail_text();
+        setrlimit(RLIMIT_NOFILE, &before_limit); /* sanitizers need some when the thread ends */
+        over = true;
+    });
+    while (open_descriptors() == quiet && !over) { /* it waits by a descriptor of its own */
+        sched_yield();
+    }
+    const int first_free = dup(stranger);
+    close(first_free);
+    rlimit tight = {(rlim_t)first_free, before_limit.rlim_max};
+    ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &tight));
+    const uint64_t start = tw_now_ns();
+    connect_to_net(stranger);
+    waiter.join();
+    EXPECT_LT(tw_now_ns() - start, 5 * TW_NS_S);
+    EXPECT_EQ(TWILL_ERR_SYSTEM, status);
+    EXPECT_NE(std::string::npos, said.find("cannot be accepted: Too many open files")) << said;
+    close(stranger);
     expect_honest_peer_connects(10 * TW_NS_S);
 }
 

@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <type_traits>
+#include <cstring>
+#include <map>
 
 #include "plan/contract.hh"
 #include "reference.h"
@@ -24,62 +25,63 @@ uint64_t mix(uint64_t x)
     return x ^ x >> 31;
 }
 
-size_t type_size(twill_type_t type)
-{
-    switch (type) {
-#define TYPE_SIZE(name, value, bytes)                                                              \
-    case TWILL_##name:                                                                             \
-        return bytes;
-        TWILL_TYPE_LIST(TYPE_SIZE)
-#undef TYPE_SIZE
-    }
-    return 0;
-}
+const int most_scalar = 2;
 
-// Small whole numbers: sums of up to 64 ranks, and products of signs and a few twos, are exact in
-// every type whatever the order.
-template <class T> T small_value(uint64_t bits, twill_redop_t op)
+// What premul_sum multiplies a rank's input by.
+int scalar_of(int rank) { return 1 + rank % most_scalar; }
+
+// What floats hold where any order of adding must give the same: whole numbers so small that sums
+// over the ranks, and products of signs and twos, are exact. An element is zero on all but so many
+// ranks as the type can count.
+class Numbers
 {
-    if (op == TWILL_PROD) {
-        const int factors[] = {1, -1, 1, 2};
-        T out;
-        reference::assign(factors[bits % 4], &out);
-        return out;
+  public:
+    explicit Numbers(const Collective &what) : prod_(what.op == TWILL_PROD)
+    {
+        const int digits = reference::format(what.type).fraction_bits + 1;
+        const int room = (1 << std::min(digits, 16)) / most_scalar; // sums to it are exact
+        limit_ = std::max(1, std::min(4, room / what.size));
+        apart_ = (what.size + room / limit_ - 1) / (room / limit_);
     }
-    T out;
-    reference::assign((int)(bits % 9) - 4, &out);
-    return out;
-}
+    int at(int rank, size_t i, uint64_t bits) const
+    {
+        static const int factors[] = {1, -1, 1, 2};
+        if (prod_) {
+            return factors[bits % 4];
+        }
+        return (rank + i) % apart_ == 0 ? (int)(bits % (2 * limit_ + 1)) - limit_ : 0;
+    }
+
+  private:
+    bool prod_;
+    int limit_;
+    size_t apart_;
+};
 
 // Where every order of adding and every rounding shows: fractions of several magnitudes.
-template <class T> T rough_value(uint64_t bits)
+double rough_number(uint64_t bits)
 {
-    if constexpr (std::is_integral_v<T>) {
-        return static_cast<T>(bits);
-    } else {
-        T out;
-        const double fraction = static_cast<double>(bits >> 11) / 9007199254740992.0 - 0.5;
-        reference::narrow(std::ldexp(fraction, (int)(bits % 7) - 2), &out);
-        return out;
-    }
+    const double fraction = static_cast<double>(bits >> 11) / 9007199254740992.0 - 0.5;
+    return std::ldexp(fraction, (int)(bits % 7) - 2);
 }
 
-// The type in which partials are kept.
-template <class T> T to_wide(T value) { return value; }
-inline float to_wide(reference::bf16 value) { return (float)reference::widen(value); }
-inline void from_wide(float value, reference::bf16 *out) { reference::narrow((double)value, out); }
-template <class T> void from_wide(T value, T *out) { *out = value; }
-
-template <class T> T value_at(const std::vector<uint8_t> &bytes, size_t i)
+double combine(twill_redop_t op, double a, double b)
 {
-    T out;
-    std::memcpy(&out, &bytes[i * sizeof(T)], sizeof(T));
-    return out;
+    switch (op) {
+    case TWILL_PROD:
+        return a * b;
+    case TWILL_MAX:
+        return std::max(a, b);
+    case TWILL_MIN:
+        return std::min(a, b);
+    default:
+        return a + b;
+    }
 }
 
 // Neighbouring ranks first .. first + count - 1, split at the largest power of two below count.
-template <class W>
-W tree(const std::vector<W> &leaves, size_t first, size_t count, twill_redop_t op)
+uint64_t tree(twill_type_t type, const std::vector<uint64_t> &leaves, size_t first, size_t count,
+              twill_redop_t op)
 {
     if (count == 1) {
         return leaves[first];
@@ -88,29 +90,8 @@ W tree(const std::vector<W> &leaves, size_t first, size_t count, twill_redop_t o
     while (2 * half < count) {
         half *= 2;
     }
-    return reference::reduce(tree(leaves, first, half, op),
-                             tree(leaves, first + half, count - half, op), op);
-}
-
-template <class T> T in_order(const std::vector<T> &given, twill_redop_t op)
-{
-    std::vector<decltype(to_wide(T()))> leaves;
-    T out;
-    for (const T &value : given) {
-        leaves.push_back(to_wide(value));
-    }
-    auto sum = tree(leaves, 0, leaves.size(), op);
-    from_wide(op == TWILL_AVG ? reference::divide(sum, (int)given.size()) : sum, &out);
-    return out;
-}
-
-template <class T> T in_any_order(const std::vector<T> &given, twill_redop_t op)
-{
-    T out = given[0];
-    for (size_t r = 1; r < given.size(); r++) {
-        out = reference::reduce(out, given[r], op);
-    }
-    return op == TWILL_AVG ? reference::divide(out, (int)given.size()) : out;
+    return reference::reduce(type, op, tree(type, leaves, first, half, op),
+                             tree(type, leaves, first + half, count - half, op));
 }
 
 } // namespace
@@ -133,13 +114,14 @@ std::vector<std::vector<size_t>> draw_pairs(const Collective &what, size_t most,
     return pairs;
 }
 
-Buffers::Buffers(const Collective &what) : what_(what), bytes_(type_size(what.type))
+Buffers::Buffers(const Collective &what) : what_(what), bytes_(reference::bytes(what.type))
 {
     for (int r = 0; r < what.size; r++) {
         const uint64_t salt = mix(what.seed * 1000 + r);
         in_lay_.push_back(lay(r, true));
         out_lay_.push_back(lay(r, false));
-        values_.push_back(draw(in_lay_[r], salt));
+        values_.push_back(draw(in_lay_[r], r, salt));
+        scalars_.push_back(reference::from_int(what.type, scalar_of(r)));
         // in place the buffer of more groups serves as both
         const bool one = in_place(r), in_serves = many(true) && !many(false);
         Memory in = allot(in_lay_[r].elems, salt);
@@ -190,19 +172,19 @@ Buffers::Layout Buffers::lay(int rank, bool in) const
     return layout;
 }
 
-std::vector<uint8_t> Buffers::draw(const Layout &layout, uint64_t salt) const
+std::vector<uint8_t> Buffers::draw(const Layout &layout, int rank, uint64_t salt) const
 {
     std::vector<uint8_t> values(layout.elems * bytes_);
-    const bool typed =
-        contract::reduces(what_.coll) && reference::with_type(what_.type, [&](auto zero) {
-            using T = decltype(zero);
-            for (size_t i = 0; i < layout.elems; i++) {
-                const T value = what_.ordered ? rough_value<T>(mix(salt + i))
-                                              : small_value<T>(mix(salt + i), what_.op);
-                std::memcpy(&values[i * sizeof(T)], &value, sizeof(T));
-            }
-        });
-    for (size_t i = 0; !typed && i < values.size(); i++) {
+    const bool floats = contract::reduces(what_.coll) && reference::is_float(what_.type);
+    const Numbers numbers(what_);
+    for (size_t i = 0; floats && i < layout.elems; i++) {
+        const uint64_t bits = mix(salt + i);
+        reference::store(what_.type, values.data(), i,
+                         what_.ordered
+                             ? reference::encode(what_.type, rough_number(bits))
+                             : reference::from_int(what_.type, numbers.at(rank, i, bits)));
+    }
+    for (size_t i = 0; !floats && i < values.size(); i++) {
         values[i] = (uint8_t)mix(salt + i);
     }
     return values;
@@ -260,6 +242,40 @@ const uint8_t *Buffers::group_at(int rank, bool in, size_t group) const
     return static_cast<const uint8_t *>(start) + layout.displs[group] * bytes_;
 }
 
+// What the ranks' elements must reduce to where the order is defined.
+uint64_t Buffers::in_order(const std::vector<uint64_t> &given) const
+{
+    const twill_type_t type = what_.type, wide = reference::wide_type(type);
+    const bool scales = what_.op == TW_REDOP_PREMUL_SUM;
+    std::vector<uint64_t> leaves = given;
+    for (int r = 0; r < what_.size; r++) {
+        leaves[r] = scales ? reference::scale_wide(type, given[r], scalars_[r])
+                           : reference::widen(type, given[r]);
+    }
+    const uint64_t sum = tree(wide, leaves, 0, leaves.size(), what_.op);
+    return reference::divide(type, sum, what_.op == TWILL_AVG ? what_.size : 1);
+}
+
+// The same of floats where it is not, since all is exact but the average; and of integers.
+uint64_t Buffers::in_any_order(const std::vector<uint64_t> &given) const
+{
+    const twill_type_t type = what_.type;
+    const bool scales = what_.op == TW_REDOP_PREMUL_SUM;
+    double number = 0;
+    if (!reference::is_float(type)) {
+        return in_order(given);
+    }
+    for (int r = 0; r < what_.size; r++) {
+        const double value = reference::decode(type, given[r]) * (scales ? scalar_of(r) : 1);
+        number = r == 0 ? value : combine(what_.op, number, value);
+    }
+    if (what_.op != TWILL_AVG) {
+        return reference::encode(type, number);
+    }
+    const bool single = type != TWILL_FLOAT64; // the quotient is rounded to fp32 first
+    return reference::encode(type, single ? (float)(number / what_.size) : number / what_.size);
+}
+
 // One group of OUT.
 std::vector<uint8_t> Buffers::want(int rank, size_t group) const
 {
@@ -272,17 +288,14 @@ std::vector<uint8_t> Buffers::want(int rank, size_t group) const
                     bytes.begin());
         return bytes;
     }
-    reference::with_type(what_.type, [&](auto zero) {
-        using T = decltype(zero);
-        std::vector<T> given(what_.size);
-        for (size_t i = 0; i < elems; i++) {
-            for (int r = 0; r < what_.size; r++) {
-                given[r] = value_at<T>(values_[r], in_lay_[r].displs[part] + i);
-            }
-            const T sum = what_.ordered ? in_order(given, what_.op) : in_any_order(given, what_.op);
-            std::memcpy(&bytes[i * sizeof(T)], &sum, sizeof(T));
+    std::vector<uint64_t> given(what_.size);
+    for (size_t i = 0; i < elems; i++) {
+        for (int r = 0; r < what_.size; r++) {
+            given[r] = reference::load(what_.type, values_[r].data(), in_lay_[r].displs[part] + i);
         }
-    });
+        reference::store(what_.type, bytes.data(), i,
+                         what_.ordered ? in_order(given) : in_any_order(given));
+    }
     return bytes;
 }
 
@@ -301,9 +314,9 @@ bool Buffers::gaps_whole(int rank) const
         return true;
     }
     const Layout &layout = out_lay_[rank];
-    std::vector<bool> used(layout.elems * bytes_);
+    std::vector<uint8_t> used(layout.elems * bytes_);
     for (size_t g = 0; g < layout.counts.size(); g++) {
-        std::fill_n(used.begin() + layout.displs[g] * bytes_, layout.counts[g] * bytes_, true);
+        std::fill_n(used.begin() + layout.displs[g] * bytes_, layout.counts[g] * bytes_, 1);
     }
     for (size_t i = 0; i < used.size(); i++) {
         if (!used[i] && out_[rank].bytes[out_[rank].at + i] != poison_byte) {
@@ -315,6 +328,7 @@ bool Buffers::gaps_whole(int rank) const
 
 std::string Buffers::check() const
 {
+    std::map<std::pair<int, size_t>, std::vector<uint8_t>> reduced;
     for (int r = 0; r < what_.size; r++) {
         const std::string who = "rank " + std::to_string(r) + ": ";
         if (!guards_whole(in_[r]) || !guards_whole(out_[r]) || !gaps_whole(r)) {
@@ -328,9 +342,17 @@ std::string Buffers::check() const
             }
         }
         for (size_t g = 0; has(r, false) && g < out_lay_[r].counts.size(); g++) {
-            const std::vector<uint8_t> wanted = want(r, g);
+            const std::pair<int, size_t> key(contract::source_group(what_.coll, r), g);
+            const bool shared = contract::reduces(what_.coll); // ranks may have the same result
+            const auto known = shared ? reduced.find(key) : reduced.end();
+            const std::vector<uint8_t> wanted = known != reduced.end() ? known->second : want(r, g);
             const uint8_t *got = group_at(r, false, g);
-            for (size_t i = 0; i < wanted.size(); i++) {
+            const bool alike =
+                wanted.empty() || std::memcmp(got, wanted.data(), wanted.size()) == 0;
+            if (shared) {
+                reduced.emplace(key, wanted);
+            }
+            for (size_t i = 0; !alike && i < wanted.size(); i++) {
                 if (got[i] != wanted[i]) {
                     return who + "group " + std::to_string(g) + " element " +
                            std::to_string(i / bytes_) + " byte " + std::to_string(i % bytes_) +
@@ -355,6 +377,7 @@ tw_exec_call make_call(const World &world, const tw_plan *plan, const Collective
     call.out_counts = buffers.counts(rank, false);
     call.type = what.type;
     call.op = what.op;
+    call.scalar = buffers.scalar(rank);
     call.header = mix(what.seed);
     call.call_index = world.call_index;
     return call;

@@ -40,6 +40,7 @@ class Buffers
     void *out(int rank);
     size_t own_count(int rank) const; // of the one group where others have one each
     tw_exec_counts counts(int rank, bool in) const;
+    const void *scalar(int rank) const { return &scalars_[rank]; }
     std::string check() const; // "" or the first difference
 
   private:
@@ -56,18 +57,21 @@ class Buffers
     };
     Layout lay(int rank, bool in) const;
     Memory allot(size_t elems, uint64_t salt) const;
-    std::vector<uint8_t> draw(const Layout &layout, uint64_t salt) const;
+    std::vector<uint8_t> draw(const Layout &layout, int rank, uint64_t salt) const;
     bool has(int rank, bool in) const;
     bool in_place(int rank) const;
     bool many(bool in) const;
     const uint8_t *group_at(int rank, bool in, size_t group) const;
     std::vector<uint8_t> want(int rank, size_t group) const;
+    uint64_t in_order(const std::vector<uint64_t> &given) const;
+    uint64_t in_any_order(const std::vector<uint64_t> &given) const;
     bool guards_whole(const Memory &memory) const;
     bool gaps_whole(int rank) const;
 
     Collective what_;
     size_t bytes_;
     std::vector<std::vector<uint8_t>> values_; // what each rank gives, laid out as its IN
+    std::vector<uint64_t> scalars_;            // of premul_sum
     std::vector<Layout> in_lay_, out_lay_;
     std::vector<Memory> in_, out_; // in place: the larger one is both
 };

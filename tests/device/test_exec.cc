@@ -85,9 +85,6 @@ WorldConfig draw_world(std::mt19937_64 &rng, int size)
 
 Draw draw_case(const tw_algo *algo, tw_coll coll, std::mt19937_64 &rng, const WorldConfig &world)
 {
-    static const twill_type_t types[] = {TWILL_FLOAT32, TWILL_FLOAT64,  TWILL_INT32,
-                                         TWILL_UINT8,   TWILL_BFLOAT16, TWILL_INT64};
-    static const twill_redop_t ops[] = {TWILL_SUM, TWILL_AVG, TWILL_MAX, TWILL_MIN, TWILL_PROD};
     Draw draw = {algo, {}, world, 1};
     draw.what.coll = coll;
     draw.what.size = world.size;
@@ -95,8 +92,10 @@ Draw draw_case(const tw_algo *algo, tw_coll coll, std::mt19937_64 &rng, const Wo
     if (contract::rooted(coll)) {
         draw.what.root = rng() % world.size;
     }
-    draw.what.type = pick(types, rng);
-    draw.what.op = pick(ops, rng);
+    draw.what.type = (twill_type_t)(rng() % (TWILL_FLOAT8E5M2 + 1));
+    do {
+        draw.what.op = (twill_redop_t)(rng() % TW_REDOP_COUNT);
+    } while (tw_reduce_find(draw.what.type, draw.what.op, world.isa) == nullptr);
     draw.what.inplace = rng() % 4 == 0 ? ~uint64_t{0} : rng() & rng();
     draw.what.seed = rng() % 1000000;
     draw.channels = 1 + rng() % 3;

@@ -55,13 +55,20 @@ class ExecErrors : public ::testing::Test
 
 TEST_F(ExecErrors, TypeAndOperation)
 {
-    for (const twill_type_t type : {TWILL_FLOAT16, TWILL_FLOAT8E4M3, (twill_type_t)15}) {
+    call.type = (twill_type_t)15;
+    EXPECT_EQ(start(), TWILL_ERR_UNSUPPORTED);
+    for (const twill_type_t type : {TWILL_FLOAT16, TWILL_FLOAT8E4M3, TWILL_FLOAT64}) {
         call.type = type;
+        call.op = TWILL_BXOR;
         EXPECT_EQ(start(), TWILL_ERR_UNSUPPORTED);
     }
     call.type = TWILL_FLOAT32;
-    call.op = (twill_redop_t)7;
+    call.op = (twill_redop_t)TW_REDOP_COUNT;
     EXPECT_EQ(start(), TWILL_ERR_UNSUPPORTED);
+    call.op = TW_REDOP_PREMUL_SUM;
+    call.scalar = nullptr;
+    EXPECT_EQ(start(), TWILL_ERR_INVALID);
+    call.op = TWILL_SUM;
     expect_usable();
 }
 

@@ -2,6 +2,8 @@
 // Knows: plans written by hand for what no built-in algorithm uses. Never knows: how steps run.
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "collective.h"
 #include "plan/contract.hh"
 #include "reference.h"
@@ -14,8 +16,6 @@ extern "C" {
 
 namespace
 {
-
-using reference::bf16;
 
 // Writes steps; spans and peers are filled in by the caller.
 class Builder
@@ -302,14 +302,13 @@ TEST(ExecPlans, WidePartialsRoundOnce)
                 ASSERT_EQ(world.start(calls), "");
                 ASSERT_EQ(drive(world.execs, rng), "");
                 for (size_t i = 0; i < count; i++) {
-                    float sum = (float)reference::widen(bf16{ins[size - 1][i]});
+                    float sum = (float)reference::decode(TWILL_BFLOAT16, ins[size - 1][i]);
                     for (int r = size - 2; r >= 0; r--) {
-                        sum = (float)reference::widen(bf16{ins[r][i]}) + sum;
+                        sum = (float)reference::decode(TWILL_BFLOAT16, ins[r][i]) + sum;
                     }
-                    bf16 want;
-                    reference::narrow((double)(sum / (float)size), &want);
+                    const uint64_t want = reference::encode(TWILL_BFLOAT16, sum / (float)size);
                     for (int r = 0; r < size; r++) {
-                        ASSERT_EQ(outs[r][i], want.bits) << "rank " << r << " element " << i;
+                        ASSERT_EQ(outs[r][i], want) << "rank " << r << " element " << i;
                     }
                 }
             }

@@ -1,130 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Knows: the contract of src/device/reduce.h. Never knows: how kernels compute.
-#include <gtest/gtest.h>
-
-#include <array>
-#include <random>
-#include <string>
-#include <type_traits>
-#include <vector>
-
-#if defined(__SSE__)
-#include <xmmintrin.h>
-#endif
-
-#include "reference.h"
+#include "kernels.h"
+#include "world.h"
 
 extern "C" {
 #include "base/status.h"
-#include "device/reduce.h"
 }
 
 namespace
 {
 
-using reference::bf16;
-
-const std::array<twill_type_t, 9> served_types = {TWILL_INT8,    TWILL_UINT8,   TWILL_INT32,
-                                                  TWILL_UINT32,  TWILL_INT64,   TWILL_UINT64,
-                                                  TWILL_FLOAT32, TWILL_FLOAT64, TWILL_BFLOAT16};
-const std::array<twill_redop_t, 5> all_ops = {TWILL_SUM, TWILL_PROD, TWILL_MAX, TWILL_MIN,
-                                              TWILL_AVG};
-
-// Sanitizers slow the reference down and would find in all edges what they find in some.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-const size_t edge_step = 17;
-#else
-const size_t edge_step = 1;
-#endif
-
-bool has_isa(const std::string &name)
-{
-    return name == "portable" || (name == "avx2" && __builtin_cpu_supports("avx2")) ||
-           (name == "avx512" && __builtin_cpu_supports("avx512f") &&
-            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-            __builtin_cpu_supports("avx512vl"));
-}
-
-std::vector<tw_isa> isas_here()
-{
-    std::vector<tw_isa> out;
-    for (const char *name : {"portable", "avx2", "avx512"}) {
-        tw_isa isa;
-        if (has_isa(name) && tw_isa_select(name, &isa) == TWILL_OK) {
-            out.push_back(isa);
-        }
-    }
-    return out;
-}
-
-template <class T> T from_bits(uint64_t bits)
-{
-    T out;
-    std::memcpy(&out, &bits, sizeof(out));
-    return out;
-}
-
-template <class T> uint64_t to_bits(T value)
-{
-    uint64_t out = 0;
-    std::memcpy(&out, &value, sizeof(value));
-    return out;
-}
-
-// Random bits, with the values at which float arithmetic goes wrong over-represented.
-template <class T> T draw(std::mt19937_64 &rng)
-{
-    const uint64_t bits = rng();
-    if (std::is_integral<T>::value || bits % 4 != 0) {
-        return from_bits<T>(rng());
-    }
-    const uint64_t one = 1;
-    const int width = 8 * sizeof(T);
-    const int mantissa = sizeof(T) == 8 ? 52 : sizeof(T) == 4 ? 23 : 7;
-    const uint64_t sign = (bits >> 8 & 1) << (width - 1);
-    const uint64_t inf = ((one << (width - 1)) - 1) & ~((one << mantissa) - 1);
-    const uint64_t edges[] = {0,       1,       (one << mantissa) - 1,       one << mantissa, inf,
-                              inf + 1, inf - 1, inf | one << (mantissa - 1), inf >> 1};
-    return from_bits<T>(edges[(bits >> 16) % 9] | sign);
-}
-
-template <class T> std::vector<T> draw_many(size_t count, uint64_t seed)
-{
-    std::mt19937_64 rng(seed);
-    std::vector<T> out(count);
-    for (T &value : out) {
-        value = draw<T>(rng);
-    }
-    return out;
-}
-
-template <class T> void expect_equal(const T *got, const T *want, size_t count, const char *what)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (to_bits(got[i]) != to_bits(want[i])) {
-            ADD_FAILURE() << what << " element " << i << ": got 0x" << std::hex << to_bits(got[i])
-                          << ", want 0x" << to_bits(want[i]);
-            return;
-        }
-    }
-}
-
-template <class T>
-void check_pairs(twill_type_t type, twill_redop_t op, const std::vector<T> &left,
-                 const std::vector<T> &right)
-{
-    std::vector<T> want(left.size());
-    std::vector<T> got(left.size());
-    for (size_t i = 0; i < left.size(); i++) {
-        want[i] = reference::reduce(left[i], right[i], op);
-    }
-    for (const tw_isa isa : isas_here()) {
-        const tw_reduce_fn fn = tw_reduce_find(type, op, isa);
-        ASSERT_NE(fn, nullptr);
-        fn(got.data(), left.data(), right.data(), left.size());
-        expect_equal(got.data(), want.data(), want.size(), tw_isa_name(isa));
-    }
-}
+using namespace reference;
 
 TEST(Isa, Select)
 {
@@ -135,8 +21,8 @@ TEST(Isa, Select)
     EXPECT_EQ(tw_isa_select("sse9", &isa), TWILL_ERR_INVALID);
     EXPECT_NE(std::string(tw_fail_text()).find("sse9"), std::string::npos);
     EXPECT_EQ(isa, TW_ISA_COUNT);
-    for (const char *name : {"avx2", "avx512"}) {
-        EXPECT_EQ(tw_isa_select(name, &isa), has_isa(name) ? TWILL_OK : TWILL_ERR_INVALID);
+    for (const char *set : {"avx2", "avx512"}) {
+        EXPECT_EQ(tw_isa_select(set, &isa), has_isa(set) ? TWILL_OK : TWILL_ERR_INVALID);
     }
     tw_isa unset = TW_ISA_COUNT;
     tw_isa empty = TW_ISA_COUNT;
@@ -148,124 +34,176 @@ TEST(Isa, Select)
     EXPECT_EQ(tw_isa_name(TW_ISA_COUNT), nullptr);
 }
 
-TEST(Reduce, UnservedPairsAreNull)
+TEST(Reduce, EveryTypeHasItsOperations)
 {
-    for (const twill_type_t type : {TWILL_FLOAT16, TWILL_FLOAT8E4M3, TWILL_FLOAT8E5M2}) {
-        EXPECT_EQ(tw_reduce_find(type, TWILL_SUM, TW_ISA_PORTABLE), nullptr);
-        EXPECT_EQ(tw_divide_find(type, TW_ISA_PORTABLE), nullptr);
+    for (int t = 0; t < type_count; t++) {
+        const twill_type_t type = (twill_type_t)t;
+        for (int o = 0; o < redop_count; o++) {
+            const twill_redop_t op = (twill_redop_t)o;
+            for (int f = 0; f < TW_FORM_COUNT; f++) {
+                const tw_reduce_form form = (tw_reduce_form)f;
+                for (const tw_isa isa : isas_here()) {
+                    EXPECT_EQ(tw_reduce_form_find(type, op, form, isa) != nullptr, has_op(type, op))
+                        << name(op) << " of " << name(type) << " form " << form;
+                }
+            }
+        }
+        EXPECT_NE(tw_divide_find(type, TW_ISA_PORTABLE), nullptr);
+        EXPECT_NE(tw_scale_find(type, false, TW_ISA_PORTABLE), nullptr);
+        EXPECT_NE(tw_scale_find(type, true, TW_ISA_PORTABLE), nullptr);
+        for (const twill_redop_t as_sum : {TWILL_AVG, TW_REDOP_PREMUL_SUM}) {
+            EXPECT_EQ(tw_reduce_find(type, as_sum, TW_ISA_PORTABLE),
+                      tw_reduce_find(type, TWILL_SUM, TW_ISA_PORTABLE));
+        }
     }
-    EXPECT_EQ(tw_reduce_find((twill_type_t)15, TWILL_SUM, TW_ISA_PORTABLE), nullptr);
-    EXPECT_EQ(tw_reduce_find(TWILL_FLOAT32, (twill_redop_t)7, TW_ISA_PORTABLE), nullptr);
-    EXPECT_EQ(tw_reduce_find(TWILL_FLOAT32, TWILL_SUM, TW_ISA_COUNT), nullptr);
-    EXPECT_EQ(tw_reduce_find(TWILL_FLOAT32, TWILL_AVG, TW_ISA_PORTABLE),
-              tw_reduce_find(TWILL_FLOAT32, TWILL_SUM, TW_ISA_PORTABLE));
 }
 
-template <class T> void check_all_pairs(twill_type_t type)
+TEST(Reduce, WhatIsNoneIsNull)
 {
-    std::vector<T> left(65536);
-    std::vector<T> right(65536);
-    for (size_t i = 0; i < 65536; i++) {
-        left[i] = (T)i;
-        right[i] = (T)(i >> 8);
+    EXPECT_EQ(tw_reduce_find((twill_type_t)15, TWILL_SUM, TW_ISA_PORTABLE), nullptr);
+    EXPECT_EQ(tw_reduce_find(TWILL_FLOAT32, (twill_redop_t)TW_REDOP_COUNT, TW_ISA_PORTABLE),
+              nullptr);
+    EXPECT_EQ(tw_reduce_find(TWILL_FLOAT32, TWILL_OP_CREATED, TW_ISA_PORTABLE), nullptr);
+    EXPECT_EQ(tw_reduce_find(TWILL_FLOAT32, TWILL_SUM, TW_ISA_COUNT), nullptr);
+    EXPECT_EQ(tw_divide_find((twill_type_t)12, TW_ISA_PORTABLE), nullptr);
+    EXPECT_EQ(tw_scale_find((twill_type_t)12, true, TW_ISA_PORTABLE), nullptr);
+    EXPECT_EQ(tw_scale_find(TWILL_INT8, false, TW_ISA_COUNT), nullptr);
+}
+
+void check_pairs(const Kernel &kernel, const std::vector<uint64_t> &left,
+                 const std::vector<uint64_t> &right)
+{
+    std::vector<uint64_t> want(left.size());
+    for (size_t i = 0; i < left.size(); i++) {
+        want[i] = kernel.want(left[i], right[i]);
     }
-    for (const twill_redop_t op : all_ops) {
-        check_pairs<T>(type, op, left, right);
+    const std::vector<uint8_t> a = pack(kernel.left(), left);
+    const std::vector<uint8_t> b = pack(kernel.right(), right);
+    for (const tw_isa isa : isas_here()) {
+        const tw_reduce_fn fn = tw_reduce_form_find(kernel.type, kernel.op, kernel.form, isa);
+        std::vector<uint8_t> got(left.size() * bytes(kernel.dst()));
+        ASSERT_NE(fn, nullptr) << kernel.name();
+        fn(got.data(), a.data(), b.data(), left.size());
+        expect_elements(kernel.dst(), got.data(), want, kernel.name() + " " + tw_isa_name(isa));
     }
 }
 
 TEST(Reduce, AllPairsOf8Bits)
 {
-    check_all_pairs<int8_t>(TWILL_INT8);
-    check_all_pairs<uint8_t>(TWILL_UINT8);
-}
-
-TEST(Reduce, EveryBfloat16AgainstEdges)
-{
-    std::vector<uint16_t> edges;
-    for (unsigned exponent :
-         {0u, 1u, 2u, 8u, 63u, 119u, 120u, 126u, 127u, 128u, 135u, 200u, 247u, 253u, 254u, 255u}) {
-        for (unsigned mantissa :
-             {0u, 1u, 2u, 3u, 15u, 31u, 63u, 64u, 65u, 85u, 95u, 96u, 124u, 125u, 126u, 127u}) {
-            edges.push_back((uint16_t)(exponent << 7 | mantissa));
-            edges.push_back((uint16_t)(0x8000 | exponent << 7 | mantissa));
-        }
-    }
-    ASSERT_EQ(edges.size(), 512u);
-    std::vector<bf16> left(65536);
+    std::vector<uint64_t> left(65536);
+    std::vector<uint64_t> right(65536);
     for (size_t i = 0; i < left.size(); i++) {
-        left[i].bits = (uint16_t)i;
+        left[i] = i & 0xff;
+        right[i] = i >> 8;
     }
-    for (size_t e = 0; e < edges.size(); e += edge_step) {
-        const std::vector<bf16> right(65536, bf16{edges[e]});
-        // every edge with sum; the other operations take turns over the edges
-        check_pairs(TWILL_BFLOAT16, TWILL_SUM, left, right);
-        check_pairs(TWILL_BFLOAT16,
-                    std::array<twill_redop_t, 3>{TWILL_PROD, TWILL_MAX, TWILL_MIN}[e % 3], left,
-                    right);
+    for (const Kernel &kernel : all_kernels()) {
+        if (bytes(kernel.left()) == 1 && bytes(kernel.right()) == 1 && kernel.op != TWILL_AVG) {
+            check_pairs(kernel, left, right);
+        }
     }
 }
 
 TEST(Reduce, SampledValues)
 {
-    for (const twill_type_t type : served_types) {
-        for (const twill_redop_t op : all_ops) {
-            reference::with_type(type, [&](auto zero) {
-                using T = decltype(zero);
-                check_pairs<T>(type, op, draw_many<T>(30011, 17 + type),
-                               draw_many<T>(30011, 1700 + op));
-            });
-        }
+    for (const Kernel &kernel : all_kernels()) {
+        const size_t count = rounds(6011, 300);
+        check_pairs(kernel, draw_many(kernel.left(), count, 17 + kernel.type),
+                    draw_many(kernel.right(), count, 1700 + kernel.op));
     }
 }
 
-// All counts around several vectors, any alignment, dst apart from or equal to an operand; nothing
-// outside dst changes.
-template <class T> void check_shapes(twill_type_t type, twill_redop_t op, tw_isa isa)
-{
-    std::mt19937_64 rng(7 * type + op);
-    const tw_reduce_fn fn = tw_reduce_find(type, op, isa);
-    const size_t most = 200;
-    for (size_t count = 0; count <= most; count += edge_step == 1 ? 1 : 1 + rng() % 4) {
-        const std::vector<T> a = draw_many<T>(count, rng());
-        const std::vector<T> b = draw_many<T>(count, rng());
-        std::vector<T> want(count);
-        for (size_t i = 0; i < count; i++) {
-            want[i] = reference::reduce(a[i], b[i], op);
-        }
-        const size_t bytes = count * sizeof(T);
-        std::vector<uint8_t> mem[3];
-        uint8_t *at[3];
-        for (int m = 0; m < 3; m++) {
-            mem[m].assign(bytes + 192, 0x5a);
-            at[m] = mem[m].data() + 64 + rng() % 64;
-        }
-        const unsigned alias = rng() % 3; // dst is apart, left, right
-        if (bytes > 0) {
-            std::memcpy(at[1], a.data(), bytes);
-            std::memcpy(at[2], b.data(), bytes);
-        }
-        uint8_t *dst = at[alias];
-        fn(dst, at[1], at[2], count);
-        std::vector<T> got(count);
-        if (bytes > 0) {
-            std::memcpy(got.data(), dst, bytes);
-        }
-        expect_equal(got.data(), want.data(), count, tw_isa_name(isa));
-        for (uint8_t *p = mem[alias].data(); p < mem[alias].data() + mem[alias].size(); p++) {
-            ASSERT_TRUE((p >= dst && p < dst + bytes) || *p == 0x5a) << "guard, count " << count;
-        }
+// Memory with guards for one array of a call.
+struct Array {
+    std::vector<uint8_t> memory;
+    size_t at, length;
+
+    Array(const std::vector<uint8_t> &data, uint64_t offset)
+        : memory(data.size() + 192, 0x5a), at(64 + offset % 64), length(data.size())
+    {
+        std::copy(data.begin(), data.end(), memory.begin() + at);
     }
+    uint8_t *data() { return memory.data() + at; }
+    bool guards_whole() const
+    {
+        const std::vector<uint8_t> guard(192, 0x5a);
+        return std::equal(memory.begin(), memory.begin() + at, guard.begin()) &&
+               std::equal(memory.begin() + at + length, memory.end(), guard.begin());
+    }
+};
+
+std::vector<uint8_t> first_of(twill_type_t type, const std::vector<uint8_t> &data, size_t count)
+{
+    return {data.begin(), data.begin() + count * bytes(type)};
+}
+
+// Operands and results, of which each call takes some first ones.
+struct Operands {
+    std::vector<uint8_t> left, right, want;
+};
+
+Operands draw_operands(const Kernel &kernel, size_t most)
+{
+    const std::vector<uint64_t> a = draw_many(kernel.left(), most, kernel.type);
+    const std::vector<uint64_t> b = draw_many(kernel.right(), most, 99 + kernel.op);
+    std::vector<uint64_t> want(most);
+    for (size_t i = 0; i < most; i++) {
+        want[i] = kernel.want(a[i], b[i]);
+    }
+    return {pack(kernel.left(), a), pack(kernel.right(), b), pack(kernel.dst(), want)};
+}
+
+// One call at drawn alignments, dst apart from or equal to an operand; nothing outside dst changes.
+void check_shape(const Kernel &kernel, const Operands &all, tw_isa isa, size_t count,
+                 std::mt19937_64 &rng)
+{
+    Array a(first_of(kernel.left(), all.left, count), rng());
+    Array b(first_of(kernel.right(), all.right, count), rng());
+    Array apart(std::vector<uint8_t>(count * bytes(kernel.dst())), rng());
+    const unsigned alias = rng() % 3;
+    Array &dst = alias == 0 && kernel.left() == kernel.dst()    ? a
+                 : alias == 1 && kernel.right() == kernel.dst() ? b
+                                                                : apart;
+    tw_reduce_form_find(kernel.type, kernel.op, kernel.form, isa)(dst.data(), a.data(), b.data(),
+                                                                  count);
+    ASSERT_TRUE(std::equal(dst.data(), dst.data() + dst.length, all.want.begin()))
+        << kernel.name() << " " << tw_isa_name(isa) << " count " << count << " alias " << alias;
+    ASSERT_TRUE(a.guards_whole() && b.guards_whole() && apart.guards_whole())
+        << kernel.name() << " " << tw_isa_name(isa) << " count " << count;
 }
 
 TEST(Reduce, CountsAlignmentsAliases)
 {
-    for (const tw_isa isa : isas_here()) {
-        for (const twill_type_t type : served_types) {
-            for (const twill_redop_t op : {TWILL_SUM, TWILL_PROD, TWILL_MAX, TWILL_MIN}) {
-                reference::with_type(
-                    type, [&](auto zero) { check_shapes<decltype(zero)>(type, op, isa); });
+    std::mt19937_64 rng(7);
+    for (const Kernel &kernel : all_kernels()) {
+        const Operands all = draw_operands(kernel, 131);
+        for (size_t count = 0; kernel.op != TWILL_AVG && count <= 130; count++) {
+            for (const tw_isa isa : isas_here()) {
+                if (rng() % edge_step == 0) {
+                    check_shape(kernel, all, isa, count, rng);
+                }
             }
+        }
+    }
+}
+
+// fn: dst of to from src of from, by count; want: one element.
+template <class Run, class Want>
+void check_map(twill_type_t to, twill_type_t from, const std::string &what, Run run, Want want)
+{
+    for (size_t count : {0, 1, 2, 3, 15, 16, 17, 63, 64, 65, 130, 611}) {
+        const std::vector<uint64_t> values = draw_many(from, count, count);
+        std::vector<uint64_t> wanted(count);
+        for (size_t i = 0; i < count; i++) {
+            wanted[i] = want(values[i]);
+        }
+        Array src(pack(from, values), count);
+        Array dst(std::vector<uint8_t>(count * bytes(to)), 3 * count);
+        run(dst.data(), src.data(), count);
+        expect_elements(to, dst.data(), wanted, what);
+        ASSERT_TRUE(src.guards_whole() && dst.guards_whole()) << what;
+        if (to == from) { // in place
+            run(src.data(), src.data(), count);
+            expect_elements(to, src.data(), wanted, what + " in place");
         }
     }
 }
@@ -273,90 +211,97 @@ TEST(Reduce, CountsAlignmentsAliases)
 TEST(Divide, ValuesCountsAlignments)
 {
     for (const tw_isa isa : isas_here()) {
-        for (const twill_type_t type : served_types) {
-            reference::with_type(type, [&](auto zero) {
-                using T = decltype(zero);
-                for (const int nranks : {1, 2, 3, 7, 64, 127, 128, 255, 256, 1000, 70000}) {
-                    for (size_t count : {0, 1, 2, 3, 15, 16, 17, 63, 64, 65, 4099}) {
-                        const std::vector<T> data = draw_many<T>(count, count + nranks);
-                        std::vector<uint8_t> mem(count * sizeof(T) + 3, 0x5a);
-                        std::vector<T> want(count);
-                        std::vector<T> got(count);
-                        for (size_t i = 0; i < count; i++) {
-                            want[i] = reference::divide(data[i], nranks);
-                        }
-                        std::copy_n((const uint8_t *)data.data(), count * sizeof(T), &mem[1]);
-                        tw_divide_find(type, isa)(&mem[1], count, nranks);
-                        std::copy_n(&mem[1], count * sizeof(T), (uint8_t *)got.data());
-                        expect_equal(got.data(), want.data(), count, tw_isa_name(isa));
-                        ASSERT_TRUE(mem[0] == 0x5a && mem[mem.size() - 1] == 0x5a);
-                    }
-                }
-            });
+        for (int t = 0; t < type_count; t++) {
+            const twill_type_t type = (twill_type_t)t;
+            for (const int nranks : {1, 2, 3, 7, 64, 127, 128, 255, 256, 1000, 70000}) {
+                const tw_divide_fn fn = tw_divide_find(type, isa);
+                check_map(
+                    type, wide_type(type),
+                    std::string(name(type)) + " / " + std::to_string(nranks) + " " +
+                        tw_isa_name(isa),
+                    [&](void *dst, const void *src, size_t n) { fn(dst, src, n, nranks); },
+                    [&](uint64_t a) { return divide(type, a, nranks); });
+            }
         }
     }
 }
 
-TEST(Reduce, OddCases)
+TEST(Scale, ValuesCountsAlignments)
 {
-    const float inf = std::numeric_limits<float>::infinity();
-    const float nan = from_bits<float>(0xffc12345); // neither quiet-canonical nor positive
-    const float snan = from_bits<float>(0x7f800001);
-    const float tiny = from_bits<float>(1);
-    const std::vector<float> a = {0.0f, -0.0f, inf, nan, 1, tiny, snan, -0.0f, inf};
-    const std::vector<float> b = {-0.0f, 0.0f, -inf, 1, nan, tiny, 0, -0.0f, 1};
-    const uint32_t canon = 0x7fc00000;
-    const std::vector<uint32_t> sum = {0, 0, canon, canon, canon, 2, canon, 0x80000000, 0x7f800000};
-    const std::vector<uint32_t> max = {0, 0,     0x7f800000, canon,     canon,
-                                       1, canon, 0x80000000, 0x7f800000};
-    const std::vector<uint32_t> min = {0x80000000, 0x80000000, 0xff800000, canon,     canon,
-                                       1,          canon,      0x80000000, 0x3f800000};
     for (const tw_isa isa : isas_here()) {
-        std::vector<uint32_t> got(a.size());
-        tw_reduce_find(TWILL_FLOAT32, TWILL_SUM, isa)(got.data(), a.data(), b.data(), a.size());
-        EXPECT_EQ(got, sum) << tw_isa_name(isa);
-        tw_reduce_find(TWILL_FLOAT32, TWILL_MAX, isa)(got.data(), a.data(), b.data(), a.size());
-        EXPECT_EQ(got, max) << tw_isa_name(isa);
-        tw_reduce_find(TWILL_FLOAT32, TWILL_MIN, isa)(got.data(), a.data(), b.data(), a.size());
-        EXPECT_EQ(got, min) << tw_isa_name(isa);
+        for (int t = 0; t < type_count; t++) {
+            const twill_type_t type = (twill_type_t)t;
+            std::vector<uint64_t> scalars = draw_many(type, 12, t);
+            scalars.push_back(from_int(type, 1));
+            scalars.push_back(from_int(type, -1));
+            scalars.push_back(is_float(type) ? encode(type, -0.0) : 0);
+            for (const uint64_t scalar : scalars) {
+                for (const bool widen : {false, true}) {
+                    const tw_scale_fn fn = tw_scale_find(type, widen, isa);
+                    uint8_t odd[9]; // the scalar is not aligned
+                    store(type, odd + 1, 0, scalar);
+                    check_map(
+                        widen ? wide_type(type) : type, type,
+                        std::string(name(type)) + " * " + std::to_string(scalar) + " " +
+                            tw_isa_name(isa),
+                        [&](void *dst, const void *src, size_t n) { fn(dst, src, n, odd + 1); },
+                        [&](uint64_t a) {
+                            return widen ? scale_wide(type, a, scalar) : scale(type, a, scalar);
+                        });
+                }
+            }
+        }
     }
 }
 
-#if defined(__SSE__)
-// The caller flushes denormals, rounds upwards, and traps: results are the same and its mode is
-// given back.
-TEST(Reduce, CallersModeDoesNotMatter)
+// Bits as docs/numbers.md has them: a, b, and what sum, max and min are.
+struct Odd {
+    twill_type_t type;
+    uint64_t a, b, sum, max, min;
+};
+
+TEST(Reduce, OddCases)
 {
-    const unsigned saved = _mm_getcsr();
-    const unsigned odd = 0xdfc0;                 // FTZ, DAZ, round up, all masked
-    const unsigned trapping = 0x1e80 & ~0x1800u; // unmasked: inexact, underflow
-    for (const twill_type_t type : {TWILL_FLOAT32, TWILL_FLOAT64, TWILL_BFLOAT16}) {
-        reference::with_type(type, [&](auto zero) {
-            using T = decltype(zero);
-            const std::vector<T> a = draw_many<T>(5003, 5);
-            const std::vector<T> b = draw_many<T>(5003, 6);
-            for (const tw_isa isa : isas_here()) {
-                for (const twill_redop_t op : all_ops) {
-                    for (const unsigned mode : {odd, trapping}) {
-                        std::vector<T> want(a.size());
-                        std::vector<T> got(a.size());
-                        const tw_reduce_fn reduce = tw_reduce_find(type, op, isa);
-                        const tw_divide_fn divide = tw_divide_find(type, isa);
-                        reduce(want.data(), a.data(), b.data(), a.size());
-                        divide(want.data(), want.size(), 3);
-                        _mm_setcsr(mode);
-                        reduce(got.data(), a.data(), b.data(), a.size());
-                        divide(got.data(), got.size(), 3);
-                        const unsigned after = _mm_getcsr();
-                        _mm_setcsr(saved);
-                        EXPECT_EQ(after, mode);
-                        expect_equal(got.data(), want.data(), want.size(), tw_isa_name(isa));
-                    }
-                }
+    const Odd odd[] = {
+        // zeros, infinities, NaN (negative, signalling), the least subnormal
+        {TWILL_FLOAT32, 0, 0x80000000, 0, 0, 0x80000000},
+        {TWILL_FLOAT32, 0x80000000, 0x80000000, 0x80000000, 0x80000000, 0x80000000},
+        {TWILL_FLOAT32, 0x7f800000, 0xff800000, 0x7fc00000, 0x7f800000, 0xff800000},
+        {TWILL_FLOAT32, 0xffc12345, 0x3f800000, 0x7fc00000, 0x7fc00000, 0x7fc00000},
+        {TWILL_FLOAT32, 0x3f800000, 0x7f800001, 0x7fc00000, 0x7fc00000, 0x7fc00000},
+        {TWILL_FLOAT32, 1, 1, 2, 1, 1},
+        {TWILL_FLOAT64, 0, 0x8000000000000000, 0, 0, 0x8000000000000000},
+        {TWILL_FLOAT16, 0x7bff, 0x7bff, 0x7c00, 0x7bff, 0x7bff}, // 65504 twice: inf
+        {TWILL_FLOAT16, 0x8000, 0, 0, 0, 0x8000},
+        {TWILL_FLOAT16, 0xfc01, 0, 0x7e00, 0x7e00, 0x7e00},
+        {TWILL_BFLOAT16, 0x7f7f, 0x7f7f, 0x7f80, 0x7f7f, 0x7f7f},
+        {TWILL_BFLOAT16, 1, 1, 2, 1, 1},
+        {TWILL_FLOAT8E4M3, 0x7e, 0x7e, 0x7e, 0x7e, 0x7e}, // 448 twice: 448
+        {TWILL_FLOAT8E4M3, 0xfe, 0xfe, 0xfe, 0xfe, 0xfe},
+        {TWILL_FLOAT8E4M3, 0xff, 0x38, 0x7f, 0x7f, 0x7f},
+        {TWILL_FLOAT8E4M3, 0x80, 0x00, 0x00, 0x00, 0x80},
+        {TWILL_FLOAT8E5M2, 0x7b, 0x7b, 0x7b, 0x7b, 0x7b}, // 57344 twice: 57344
+        {TWILL_FLOAT8E5M2, 0x7c, 0x3c, 0x7b, 0x7b, 0x3c}, // inf and 1
+        {TWILL_FLOAT8E5M2, 0x7c, 0xfc, 0x7e, 0x7b, 0xfb}, // inf and -inf
+        {TWILL_FLOAT8E5M2, 0xfd, 0x3c, 0x7e, 0x7e, 0x7e},
+        {TWILL_INT8, 0x7f, 0x01, 0x80, 0x7f, 0x01}, // wraps
+        {TWILL_UINT8, 0xff, 0x02, 0x01, 0xff, 0x02},
+    };
+    for (const tw_isa isa : isas_here()) {
+        for (const Odd &o : odd) {
+            const std::pair<twill_redop_t, uint64_t> results[] = {
+                {TWILL_SUM, o.sum}, {TWILL_MAX, o.max}, {TWILL_MIN, o.min}};
+            for (const auto &result : results) {
+                uint64_t got = 0;
+                uint64_t swapped = 0;
+                tw_reduce_find(o.type, result.first, isa)(&got, &o.a, &o.b, 1);
+                tw_reduce_find(o.type, result.first, isa)(&swapped, &o.b, &o.a, 1);
+                EXPECT_EQ(got, result.second) << name(result.first) << " of " << name(o.type)
+                                              << std::hex << " 0x" << o.a << " 0x" << o.b;
+                EXPECT_EQ(swapped, got);
             }
-        });
+        }
     }
 }
-#endif
 
 } // namespace

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 check_PROGRAMS += tests/plan/test_plan tests/plan/test_mutate
 TESTS += tests/plan/test_plan tests/plan/test_mutate
+TESTS_ASIDE += tests/plan/test_plan tests/plan/test_mutate
 tests_plan_test_plan_SOURCES = \
 	tests/plan/test_plan.cc \
 	tests/plan/test_builder.cc \
 	tests/plan/test_compose.cc \
 	tests/plan/test_text.cc \
 	tests/plan/plans.hh \
+	tests/plan/test_cost.cc tests/plan/test_cost_table.cc tests/plan/test_cost_graph.cc \
 	tests/plan/test_check_plans.cc \
 	tests/plan/test_check_faults.cc \
 	tests/plan/test_check_validate.cc \
@@ -20,5 +22,6 @@ tests_plan_test_mutate_SOURCES = \
 	tests/plan/hand.cc tests/plan/hand.hh \
 	tests/plan/naive.cc tests/plan/naive.hh tests/plan/contract.hh
 tests_plan_test_mutate_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(GTEST_CFLAGS)
+tests_plan_test_mutate_CXXFLAGS = $(TW_CXX_BUSY)
 tests_plan_test_mutate_LDADD = libtwill_core.la -lgtest_main $(GTEST_LIBS)
 EXTRA_DIST += tests/plan/chain.plan

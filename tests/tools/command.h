@@ -6,7 +6,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <poll.h>
+#include <pty.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,22 +24,21 @@
 #include <string>
 #include <vector>
 
-const int kCommandMissing = 127;
-
 inline bool contains(const std::string &text, const std::string &part)
 {
     return text.find(part) != std::string::npos;
 }
 
-/* A program with its output in pipes. */
+/* A program with its output in pipes; one stream, 1 or 2, may be a terminal instead. */
 class Command
 {
   public:
     explicit Command(const std::vector<std::string> &argv, const std::string &input = "",
-                     const std::vector<std::string> &environment = {})
+                     const std::vector<std::string> &environment = {}, int terminal = 0)
     {
         int out_pipe[2], err_pipe[2], in_pipe[2];
-        if (pipe2(out_pipe, O_CLOEXEC) || pipe2(err_pipe, O_CLOEXEC) || pipe2(in_pipe, O_CLOEXEC))
+        if (open_stream(out_pipe, terminal == 1) || open_stream(err_pipe, terminal == 2) ||
+            pipe2(in_pipe, O_CLOEXEC))
             abort();
         pid = fork();
         if (pid == 0) {
@@ -129,9 +130,29 @@ class Command
     std::string out, err;
 
   private:
+    static int open_stream(int fds[2], bool terminal)
+    {
+        if (!terminal)
+            return pipe2(fds, O_CLOEXEC);
+        return openpty(&fds[0], &fds[1], nullptr, nullptr, nullptr) ||
+               fcntl(fds[0], F_SETFD, FD_CLOEXEC) || fcntl(fds[1], F_SETFD, FD_CLOEXEC);
+    }
+
     int fds_[2];
     bool waited_ = false;
 };
+
+/* Is the program there? Where every tool is wanted (CI=true), a missing one is a failure. */
+inline bool have_tool(const std::string &name)
+{
+    Command which({"sh", "-c", "command -v \"$0\"", name});
+    if (which.finish() == 0)
+        return true;
+    const char *ci = getenv("CI");
+    if (ci && std::string(ci) == "true")
+        ADD_FAILURE() << name << " is missing, and CI=true wants every tool";
+    return false;
+}
 
 /* State and parent of a process; 'X' when there is none. */
 inline char process_state(pid_t pid, pid_t *parent)

@@ -315,6 +315,38 @@ TEST(Run, SaysWhenTheProgramCannotRun)
     EXPECT_EQ(folder.finish(), 126);
 }
 
+struct Lost {
+    const char *command;
+    int status;
+    const char *says;
+};
+
+/* With a standard stream closed or full, the job ends and does not end well. */
+TEST(Run, LostOutputIsAFailure)
+{
+    const Lost cases[] = {
+        {"-n 2 --tag echo hi >/dev/full", 1, "cannot write what the ranks have written: No space"},
+        {"-n 2 --tag sh -c 'trap \"\" PIPE; echo hi' >&-", 1, "have written: Bad file descriptor"},
+        {"-n 2 --tag true <&- >&-", 0, ""},
+        {"-n 2 sh -c 'echo hi' >&-", 1, "rank 0 exited with status"},
+        {"--help >/dev/full", 1, "standard output could not be written"},
+    };
+    for (const Lost &lost : cases) {
+        Command c({"sh", "-c", std::string(kRun) + " " + lost.command});
+        int status = c.finish();
+        EXPECT_TRUE(lost.status ? status > 0 && status < 1000 : status == 0)
+            << lost.command << ": " << status;
+        EXPECT_TRUE(contains(c.err, lost.says)) << lost.command << ": " << c.err;
+    }
+}
+
+TEST(Run, PassesBinaryOutputOn)
+{
+    Command c(run_args({"-n", "1", "--tag"}, "printf 'a\\000\\377b\\n'; printf c"));
+    EXPECT_EQ(c.finish(), 0);
+    EXPECT_EQ(c.out, std::string("[0] a\0\377b\n[0] c\n", 15));
+}
+
 TEST(Run, HelpAndVersion)
 {
     Command help({kRun, "--help"});

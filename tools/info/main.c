@@ -201,7 +201,7 @@ static int show(bool json)
     return 0;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
     if (argc == 1)
         return show(false);
@@ -219,4 +219,15 @@ int main(int argc, char **argv)
     fprintf(stderr, "twill-info: unknown option '%s' (twill-info --help)\n",
             argv[argc > 2 && strcmp(argv[1], "--json") == 0 ? 2 : 1]);
     return 2;
+}
+
+int main(int argc, char **argv)
+{
+    int status = run(argc, argv);
+    bool lost = ferror(stdout); /* by an earlier flush */
+    if ((fclose(stdout) != 0 || lost) && status == 0) {
+        fputs("twill-info: standard output could not be written\n", stderr);
+        status = 1;
+    }
+    return status;
 }

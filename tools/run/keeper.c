@@ -303,6 +303,10 @@ static bool prepare_job(struct run_job *job)
     for (int i = 0; i < 16; i++)
         used += snprintf(job->rendezvous + used, sizeof(job->rendezvous) - (size_t)used, "%02x",
                          name[i]);
+    /* its ranks are here: one that something starts elsewhere is told */
+    char host[64] = "";
+    if (gethostname(host, sizeof(host) - 1) == 0 && host[0] != '\0')
+        snprintf(job->rendezvous + used, sizeof(job->rendezvous) - (size_t)used, "@%s", host);
     struct stat input;
     job->stdin_rank = fstat(0, &input) == 0 && !isatty(0);
     job->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -338,6 +342,16 @@ static bool keeper_init(struct keeper *keeper, const struct run_options *options
     return false;
 }
 
+/* A job whose output is lost has failed, though no rank has. */
+static int output_lost(const struct keeper *keeper)
+{
+    int error = run_output_error(keeper->output);
+    if (!error)
+        return 0;
+    fprintf(stderr, "twill-run: cannot write what the ranks have written: %s\n", strerror(error));
+    return RUN_EXIT_SYSTEM;
+}
+
 static void keeper_fini(struct keeper *keeper)
 {
     run_output_destroy(keeper->output);
@@ -364,7 +378,8 @@ int run_keeper(const struct run_options *options, int control_fd, sigset_t *rank
     if (keeper_init(&keeper, options, control_fd) && prepare_job(&job)) {
         run_job(&keeper, &job);
         explicit_bzero(job.key, sizeof(job.key));
-        status = keeper.status;
+        int lost = output_lost(&keeper);
+        status = keeper.status ? keeper.status : lost;
     }
     tw_topo_free(job.topo);
     if (job.null_fd >= 0)

@@ -40,6 +40,7 @@ struct run_output {
     size_t sent[2];           /* of pending */
     int busy;                 /* index of the stream that is in the middle of a line; -1 */
     bool broken[2];           /* nobody reads it any more */
+    int error;                /* why what was written is lost; 0: it is not, or nobody wants it */
 };
 
 struct run_output *run_output_create(int ranks, bool tag)
@@ -199,8 +200,10 @@ static bool stream_write(struct run_output *output, int index)
     }
     ssize_t sent = write(index + 1, text, bytes);
     if (sent < 0) {
-        if (errno != EAGAIN && errno != EINTR)
-            stream_break(output, index);
+        if (errno == EAGAIN || errno == EINTR)
+            return false;
+        output->error = errno == EPIPE ? output->error : errno;
+        stream_break(output, index);
         return false;
     }
     output->busy = text[sent - 1] == '\n' ? -1 : index;
@@ -250,6 +253,8 @@ bool run_output_progress(struct run_output *output)
     }
     return moved;
 }
+
+int run_output_error(const struct run_output *output) { return output->error; }
 
 bool run_output_flushed(const struct run_output *output)
 {

@@ -60,6 +60,9 @@ int run_output_poll_max(const struct run_output *output);
 bool run_output_progress(struct run_output *output);
 /** All that is written has gone out. */
 bool run_output_flushed(const struct run_output *output);
+/** The errno for which lines of the ranks could not be written, a reader that left excepted; or 0.
+ */
+int run_output_error(const struct run_output *output);
 /** The writers are dead: take what their pipes still hold, partial last lines included.
  *  @return false when the output must drain first: call progress, then this again */
 bool run_output_close(struct run_output *output);
@@ -72,7 +75,7 @@ struct run_job {
     const struct run_options *options;
     struct tw_topo *topo; /* NULL: no binding */
     unsigned char key[32];
-    char rendezvous[64];
+    char rendezvous[128];
     sigset_t *mask;  /* signal mask the ranks get; borrowed */
     int null_fd;     /* stdin of ranks other than 0, and of 0 at a terminal */
     bool stdin_rank; /* rank 0 gets twill-run's own stdin */

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: what one waits in, and how calls of ranks are put into words.
+ * Never knows: what a wait comes to. */
+#ifndef TW_COMM_RECORD_VIEW_H
+#define TW_COMM_RECORD_VIEW_H
+
+#include "comm/record.h"
+
+/* What one waits in. */
+struct tw_view {
+    struct twill_comm *comm;
+    const struct tw_call_info *info;
+    struct tw_record_call own;
+    char own_text[TW_RECORD_TEXT_BYTES];
+    uint64_t number;
+};
+
+void tw_view_init(struct tw_view *view, struct twill_comm *comm, const struct tw_call_info *info,
+                  uint64_t number);
+/** The lane on peer's board that must hold the counterpart of the call. */
+const struct tw_board_lane *tw_view_lane(const struct tw_view *view, const struct tw_board *board);
+/** A call of that lane in words. */
+void tw_view_text(const struct tw_view *view, const struct tw_record_call *call,
+                  char text[TW_RECORD_TEXT_BYTES]);
+bool tw_view_differ(const struct tw_record_call *a, const struct tw_record_call *b);
+/** The communicator fails: peer made another call. @return its status */
+enum twill_status tw_view_mismatch(const struct tw_view *view, int peer, const char *peer_text);
+
+/* A text that grows; what does not fit is cut. */
+struct tw_line {
+    char *text;
+    size_t bytes, used;
+};
+void tw_line_add(struct tw_line *line, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/** "rank 3 is in all_reduce #7 count 100 float32 sum" */
+void tw_line_activity(struct tw_line *line, struct twill_comm *comm, int rank);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: the parts of twill-tune and what they promise each other.
+ * Never knows: how prices are made. */
+#ifndef TW_TOOLS_TUNE_TUNE_H
+#define TW_TOOLS_TUNE_TUNE_H
+
+#include "sim.h"
+
+#define TUNE_RANKS_MOST 8
+#define TUNE_EXIT_USAGE 2
+#define TUNE_EXIT_FAILED 3
+
+/* A sweep that somebody has measured. */
+struct tune_sweep {
+    const char *path; /* borrowed from argv */
+    int nranks;
+};
+
+struct tune_options {
+    const char *out;     /* NULL: standard output */
+    const char *machine; /* this host as twill-topo wrote it; NULL: look at it */
+    const char *cost;    /* table to begin with; NULL: as everywhere */
+    int nranks[TUNE_RANKS_MOST];
+    int nnranks;
+    int rounds;
+    uint64_t max_bytes;
+    const char *run, *perf; /* programs; NULL: beside this one, or in PATH */
+    const char *column;
+    const char *algo; /* the only one to measure; NULL: all */
+    struct tune_sweep sweeps[SIM_FILES_MOST];
+    int nsweeps;
+    bool quiet;
+};
+
+/** @return -1 to go on; otherwise the status to exit with (everything has been said). */
+int tune_options_parse(struct tune_options *options, int argc, char **argv);
+
+/** Run twill-perf under twill-run for every algorithm and number of ranks; add what it measured.
+ * Progress is said on standard error. */
+enum twill_status tune_measure(const struct tune_options *options, struct sim_samples *samples);
+
+/* How well a table predicts samples. */
+struct tune_quality {
+    double median, nine_tenths; /* of |predicted / measured - 1| */
+};
+/** @param nranks  0: all samples; else those of so many ranks */
+enum twill_status tune_quality_of(struct sim_pool *pool, const struct tw_cost_table *table,
+                                  const struct sim_samples *samples, int nranks,
+                                  struct tune_quality *quality);
+
+/**
+ * Fit the rows of host and shm to the samples: least squares of the logarithm of predicted /
+ * measured, by Gauss and Newton with Levenberg's and Marquardt's damping, gradients by differences;
+ * samples that are off by more than a third count as by absolute value (Huber), so that a few
+ * disturbed ones do not pull. Rows that the samples say nothing of stay.
+ *
+ * @param table  in: where to begin; out: the fit
+ */
+enum twill_status tune_fit(struct sim_pool *pool, const struct sim_samples *samples,
+                           struct tw_cost_table *table);
+
+/** Solve a x = b for a symmetric positive definite a [n][n]; b becomes x. @return false: it is not
+ * positive definite. a is spoilt. */
+bool tune_solve(size_t n, double *a, double *b);
+
+#endif
