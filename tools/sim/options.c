@@ -201,7 +201,7 @@ static int show_list(void)
             if (algo->colls >> c & 1)
                 printf(" %s", tw_coll_name((enum tw_coll)c));
         printf("\n      %s%s%s\n", algo->source, algo->param ? "; --param: " : "",
-               algo->param ? algo->param : "");
+               algo->param ? algo->param->name : "");
     }
     printf("\nmachines (NAME, or NAME:hosts=N,leaf=N,oversub=N,rails=0|1)\n");
     for (unsigned i = 0; (name = tw_topo_synthetic_name(i, &text)) != NULL; i++)
