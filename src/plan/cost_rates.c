@@ -108,7 +108,7 @@ static enum twill_status call_check(const struct tw_cost_prog *prog,
                        (unsigned long long)TW_COST_BYTES_MAX);
     if (shape->slice_elems &&
         (shape->loops < 1 || shape->slices < 1 || shape->slices > TW_PLAN_SLICES_MAX ||
-         shape->slice_elems > call->count + 64 || shape->loops > call->count + 1))
+         shape->slice_elems > TW_COST_BYTES_MAX || shape->loops > call->count + 1))
         return tw_fail(TWILL_ERR_INVALID,
                        "plan %s: %llu loops of %u slices of %llu elements make no sense",
                        prog->facts.name, (unsigned long long)shape->loops, shape->slices,

@@ -154,6 +154,10 @@ TEST_F(Crossover, ShapesAreTheExecutorsAndMayRefuse)
     ASSERT_EQ(tw_crossover_make(&args_, &cut), TWILL_OK);
     for (uint32_t r = 0; r < cut.nrows; r++)
         EXPECT_STRNE(cut.rows[r].algo->name, "ring");
+    args_.shape = [](const void *, const tw_plan *, uint64_t, uint32_t, tw_cost_shape *) {
+        return TWILL_ERR_NOMEM;
+    };
+    EXPECT_EQ(tw_crossover_make(&args_, &cut), TWILL_ERR_UNSUPPORTED);
 }
 
 // Equal inputs, equal table; any other table or machine shows in the hash.
