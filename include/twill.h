@@ -174,7 +174,9 @@ struct twill_config {
     uint32_t version;      /* TWILL_VERSION of the caller */
     int32_t blocking;      /* 1 (default): calls wait; 0: init and finalize may return INPROGRESS */
     int32_t device;        /* TWILL_DEVICE_HOST (default); CUDA device numbers come with CUDA */
-    int32_t deterministic; /* 0 (default) or 1; the same on all ranks */
+    /* 0 (default) or 1; the same on all ranks. 1: the value of every element of a reduction is
+     * defined (docs/numbers.md), whatever the algorithm, channels, placement or cut into calls */
+    int32_t deterministic;
     int32_t
         channels; /* lanes of transfer a plan may use; 0 or unset: chosen; the same on all ranks */
     const char *name; /* borrowed during the call; appears in messages; NULL: a number */
@@ -282,8 +284,8 @@ TWILL_API enum twill_status twill_get_unique_id(twill_unique_id *id);
  *         TWILL_ERR_INVALID  NULL comm or id, size or rank out of range, a config that is none or
  *                            has values out of range, an id that is none, a bad TWILL_* variable
  *         TWILL_ERR_USAGE    in a child after fork(2) of a process that used twill
- *         TWILL_ERR_UNSUPPORTED  a device other than TWILL_DEVICE_HOST; deterministic = 1; ranks
- *                            that share neither a process nor a host (both hosts are named)
+ *         TWILL_ERR_UNSUPPORTED  a device other than TWILL_DEVICE_HOST; ranks that share neither a
+ *                            process nor a host (both hosts are named)
  *         TWILL_ERR_NOMEM    memory, or not even the least staging is left (TWILL_STAGING)
  *         TWILL_ERR_SYSTEM   a system call failed
  *         TWILL_ERR_PEER     a rank died or gave up while connecting
@@ -452,8 +454,10 @@ struct twill_choice {
  *
  * @param comm        a ready communicator
  * @param collective  "all_reduce", "reduce", "broadcast", "reduce_scatter", "all_gather",
- *                    "all_to_all" or "barrier"
- * @param count       as the collective itself takes it, in elements
+ *                    "all_to_all", "gather", "scatter", "barrier", or one of the v-variants:
+ *                    "all_gather_v" and so on
+ * @param count       as the collective itself takes it, in elements; for a v-variant, of each block
+ *                    in the mean
  * @param root        the root where the collective has one, else ignored
  * @param choice      in: size, magic, version (TWILL_CHOICE_INIT); out: the rest; untouched on
  * error
@@ -717,12 +721,122 @@ TWILL_API enum twill_status twill_all_gather(const void *sendbuf, void *recvbuf,
  * Exchange blocks: block r of sendbuf goes to rank r, where it is block `rank` of recvbuf.
  *
  * @param sendbuf  [size * count]
- * @param recvbuf  [size * count]; must not overlap sendbuf (there is no in-place form)
+ * @param recvbuf  [size * count]; in place: equal to sendbuf
  * @param count    of one block
  */
 TWILL_API enum twill_status twill_all_to_all(const void *sendbuf, void *recvbuf, size_t count,
                                              twill_type_t type, twill_comm_t comm,
                                              twill_stream_t stream);
+
+/**
+ * Gather every rank's block at the root, in the order of ranks.
+ *
+ * @param sendbuf  [sendcount]; in place, at the root: recvbuf + root * sendcount elements
+ * @param recvbuf  [size * sendcount] at the root, ignored elsewhere
+ */
+TWILL_API enum twill_status twill_gather(const void *sendbuf, void *recvbuf, size_t sendcount,
+                                         twill_type_t type, int root, twill_comm_t comm,
+                                         twill_stream_t stream);
+
+/**
+ * Hand the root's blocks out: block r of its sendbuf goes to rank r, the root included.
+ *
+ * @param sendbuf  [size * recvcount] at the root, ignored elsewhere
+ * @param recvbuf  [recvcount]; in place, at the root: sendbuf + root * recvcount elements
+ */
+TWILL_API enum twill_status twill_scatter(const void *sendbuf, void *recvbuf, size_t recvcount,
+                                          twill_type_t type, int root, twill_comm_t comm,
+                                          twill_stream_t stream);
+
+/*
+ * With a count for each rank. What the calls below have in common beyond the above:
+ *
+ * @param counts  [size], in elements, one block for each rank; 0 is legal for some ranks or all.
+ *                Read before the call returns, also inside a group and on a stream
+ * @param displs  [size], in elements from the buffer's start, where each block begins; likewise.
+ *                NULL: packed, block r begins where block r - 1 ends. Elements between blocks are
+ *                neither read nor written. That of an empty block is ignored. Blocks of a buffer
+ *                that is read may overlap, of one that is written not
+ *
+ * Counts that, summed or with their displacement, come to more bytes than half the address space
+ * are TWILL_ERR_INVALID, as are a rank's two statements of what it sends to itself when they
+ * differ. Counts of different ranks that do not match are TWILL_ERR_MISMATCH on every rank, with a
+ * sentence that names two of the ranks and both counts.
+ *
+ * A buffer may be NULL on a rank where it has no elements. sendbuf and recvbuf may lie in each
+ * other's gaps; where elements of theirs overlap it must be the stated in-place form.
+ */
+
+/**
+ * Gather the ranks' blocks, which may differ in size, on every rank.
+ *
+ * @param sendbuf  [counts[rank]]; in place: recvbuf + displs[rank] elements
+ * @param recvbuf  block r is rank r's sendbuf
+ * @param counts   of recvbuf's blocks; the same on every rank
+ * @param displs   of recvbuf's blocks; each rank's own affair
+ */
+TWILL_API enum twill_status twill_all_gather_v(const void *sendbuf, void *recvbuf,
+                                               const size_t *counts, const size_t *displs,
+                                               twill_type_t type, twill_comm_t comm,
+                                               twill_stream_t stream);
+
+/**
+ * Reduce the ranks' buffers, block r of the result, of a size of its own, on rank r.
+ *
+ * @param sendbuf  block r is this rank's part of rank r's result
+ * @param recvbuf  [counts[rank]]; in place: sendbuf + displs[rank] elements
+ * @param counts   of sendbuf's blocks; the same on every rank
+ * @param displs   of sendbuf's blocks; each rank's own affair
+ */
+TWILL_API enum twill_status twill_reduce_scatter_v(const void *sendbuf, void *recvbuf,
+                                                   const size_t *counts, const size_t *displs,
+                                                   twill_type_t type, twill_redop_t op,
+                                                   twill_comm_t comm, twill_stream_t stream);
+
+/**
+ * Exchange blocks of any sizes: block r of sendbuf goes to rank r, where it is block `rank` of
+ * recvbuf.
+ *
+ * @param sendcounts  [size], what goes to each rank: its recvcounts[rank]
+ * @param sdispls     [size] or NULL, of sendbuf's blocks
+ * @param recvbuf     in place: equal to sendbuf, with recvcounts equal to sendcounts, and rdispls
+ *                    that say the same as sdispls
+ * @param recvcounts  [size], what comes from each rank: its sendcounts[rank]
+ * @param rdispls     [size] or NULL, of recvbuf's blocks
+ */
+TWILL_API enum twill_status twill_all_to_all_v(const void *sendbuf, const size_t *sendcounts,
+                                               const size_t *sdispls, void *recvbuf,
+                                               const size_t *recvcounts, const size_t *rdispls,
+                                               twill_type_t type, twill_comm_t comm,
+                                               twill_stream_t stream);
+
+/**
+ * Gather the ranks' blocks, which may differ in size, at the root.
+ *
+ * @param sendbuf    [sendcount]; in place, at the root: recvbuf + displs[root] elements
+ * @param sendcount  this rank's: counts[rank] of the root
+ * @param recvbuf    block r is rank r's sendbuf; at the root, ignored elsewhere
+ * @param counts     [size] at the root, ignored elsewhere
+ * @param displs     [size] or NULL at the root, ignored elsewhere
+ */
+TWILL_API enum twill_status twill_gather_v(const void *sendbuf, size_t sendcount, void *recvbuf,
+                                           const size_t *counts, const size_t *displs,
+                                           twill_type_t type, int root, twill_comm_t comm,
+                                           twill_stream_t stream);
+
+/**
+ * Hand the root's blocks out, which may differ in size: block r goes to rank r, the root included.
+ *
+ * @param sendbuf    at the root, ignored elsewhere
+ * @param counts     [size] at the root, ignored elsewhere
+ * @param displs     [size] or NULL at the root, ignored elsewhere
+ * @param recvbuf    [recvcount]; in place, at the root: sendbuf + displs[root] elements
+ * @param recvcount  this rank's: counts[rank] of the root
+ */
+TWILL_API enum twill_status twill_scatter_v(const void *sendbuf, const size_t *counts,
+                                            const size_t *displs, void *recvbuf, size_t recvcount,
+                                            twill_type_t type, int root, twill_comm_t comm,
+                                            twill_stream_t stream);
 
 /** Return (or go on, on a stream) when every rank has called. Moves no data. */
 TWILL_API enum twill_status twill_barrier(twill_comm_t comm, twill_stream_t stream);

@@ -79,10 +79,6 @@ static enum twill_status params_apply(const struct twill_config *config, struct 
     args->channels = config->channels != TWILL_UNSET ? config->channels : (int)params->channels;
     args->deterministic =
         config->deterministic != TWILL_UNSET ? config->deterministic : (int)params->deterministic;
-    if (args->deterministic)
-        return tw_fail(
-            TWILL_ERR_UNSUPPORTED, "%s: this build has no plans with a defined order of reduction",
-            config->deterministic == 1 ? "config: deterministic is 1" : "TWILL_DETERMINISTIC=1");
     return TWILL_OK;
 }
 

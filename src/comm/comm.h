@@ -162,26 +162,44 @@ enum twill_status tw_env_args(struct tw_comm_args *args);
 /* Calls that are made of a collective, and match only each other. */
 enum tw_call_guise { TW_CALL_PLAIN, TW_CALL_REGISTER, TW_CALL_DEREGISTER };
 
+/* Of the v-variants, [size] each: elements that go to or come from each rank, and where they lie;
+ * displacements NULL: packed. NULL where the collective has none on this rank. Borrowed: from the
+ * user while a call runs in the caller, else from the item or the group that notes it. */
+struct tw_call_counts {
+    const size_t *in, *in_displs, *out, *out_displs;
+};
+
 struct tw_call_info {
     enum tw_coll coll; /* TW_COLL_P2P for send and recv */
     enum tw_call_guise guise;
     bool is_send;
     int peer; /* send, recv */
     int root;
-    size_t count;
+    size_t count; /* v-variants: of the rank's own group; all_to_all_v has none: 0 */
     twill_type_t type;
     twill_redop_t op;
+    struct tw_call_counts counts;
+    /* where all ranks know all counts (all_gather_v, reduce_scatter_v): their sum, and their hash
+     * by tw_record_spread; else 0 */
+    size_t total;
+    uint64_t spread;
     uint64_t algo_hash; /* of the plan's name and parameters: ranks must run the same plan */
 };
 
 size_t tw_record_board_bytes(int size);
+/** Hash of all ranks' counts; never 0. */
+uint64_t tw_record_spread(const size_t *counts, int size);
 /**
  * Publish the start of a call and number it. Plain stores to own memory: no system call, lock or
  * allocation.
  * @return the header that every message of the call carries (hash of number, info, communicator);
- * for send and recv equal on both sides of the pair
+ * for send and recv equal on both sides of the pair. Where counts belong to pairs of ranks
+ * (tw_coll_rule.some) tw_record_headers has one for each pair, and this one is not used
  */
 uint64_t tw_record_begin(struct twill_comm *comm, const struct tw_call_info *info);
+/** [2 * size]: headers of what goes to each rank, of what comes from it, with the pair's own count;
+ * NULL: the call has one for all. Good until the next collective begins. */
+const uint64_t *tw_record_headers(const struct twill_comm *comm, const struct tw_call_info *info);
 void tw_record_end(struct twill_comm *comm, const struct tw_call_info *info);
 
 /* Slow path of a wait. */

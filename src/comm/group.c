@@ -20,6 +20,8 @@ struct group {
     int depth;
     struct tw_call *calls; /* owned */
     size_t ncalls, calls_room;
+    size_t **words; /* owned, and each of them: counts of v-variants */
+    size_t nwords, words_room;
     struct group_init *inits; /* owned */
     size_t ninits, inits_room;
     struct twill_comm **finals; /* owned; borrowed communicators */
@@ -57,9 +59,17 @@ static enum twill_status no_room(const char *what)
 enum twill_status tw_group_add_call(const struct tw_call *call)
 {
     struct group *g = &open_group;
-    if (!make_room((void **)&g->calls, &g->calls_room, g->ncalls, sizeof *g->calls))
+    size_t nwords = tw_call_words(call), *words = NULL;
+    if (!make_room((void **)&g->calls, &g->calls_room, g->ncalls, sizeof *g->calls) ||
+        (nwords && (!make_room((void **)&g->words, &g->words_room, g->nwords, sizeof *g->words) ||
+                    !(words = malloc(nwords * sizeof *words)))))
         return no_room("a call");
-    g->calls[g->ncalls++] = *call;
+    struct tw_call *noted = &g->calls[g->ncalls++];
+    *noted = *call;
+    if (words) {
+        tw_counts_copy(&noted->info.counts, call->comm->size, words);
+        g->words[g->nwords++] = words;
+    }
     return TWILL_OK;
 }
 
@@ -241,6 +251,9 @@ enum twill_status tw_group_end(void)
         status = tw_group_run(g.calls, g.ncalls);
     if (!tw_failed(status))
         status = finals_run(&g);
+    while (g.nwords)
+        free(g.words[--g.nwords]);
+    free(g.words);
     free(g.calls);
     free(g.inits);
     free(g.finals);

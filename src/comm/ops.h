@@ -92,6 +92,12 @@ void tw_item_init(struct tw_item *item, struct twill_comm *comm, bool batch, str
                   uint32_t nops);
 /** An item with room for nops ops behind it, to be initialised; free() frees. NULL: no memory. */
 struct tw_item *tw_item_create(struct twill_comm *comm, bool batch, uint32_t nops);
+/** An item of one call, with a copy of its counts; free() frees. NULL: no memory. */
+struct tw_item *tw_item_create_call(const struct tw_call *call, bool batch);
+/** Words that the counts of a v-variant take, all arrays together. */
+size_t tw_call_words(const struct tw_call *call);
+/** Move the counts into words[tw_call_words], which outlive the user's. */
+void tw_counts_copy(struct tw_call_counts *counts, int size, size_t *words);
 
 /* ---- running (run.c) --------------------------------------------------------------------------
  */
