@@ -339,6 +339,48 @@ TWILL_API enum twill_status twill_comm_init_env(twill_comm_t *comm,
 TWILL_API enum twill_status twill_comm_init_all(twill_comm_t *comms, int count, const int *devices,
                                                 const struct twill_config *config);
 
+#define TWILL_SPLIT_NOCOLOR (-1)
+/**
+ * Make new communicators out of the ranks of one: those that give the same color form one together,
+ * numbered by key and, where keys are equal, by their rank in comm. A collective of comm: every
+ * rank of it calls, and the call takes its place in the order of calls. comm stays as it is, and
+ * either may be destroyed before the other.
+ *
+ * In a group it is noted: its place in the order of comm's calls is that of the call, the new
+ * communicators connect together once the group's calls are done, and *newcomm is filled at the
+ * group's end. A thread that holds several ranks of comm calls it so.
+ *
+ * With config.blocking = 0 the call returns at once, even if other ranks have not called: several
+ * splits may be under way, and comm may be used for other calls meanwhile. The handle exists and is
+ * connecting; twill_comm_rank and twill_comm_size are TWILL_ERR_USAGE until it is ready.
+ *
+ * @param comm     a ready communicator
+ * @param color    0 or more, or TWILL_SPLIT_NOCOLOR: this rank gets no communicator
+ * @param key      any number
+ * @param newcomm  out; NULL for TWILL_SPLIT_NOCOLOR and on errors; not NULL. In a group it must
+ *                 stay valid to the group's end
+ * @param config   options of the new communicator, borrowed; what is unset, and all of NULL: as
+ *                 comm has it. A name that is unset is comm's with the color behind it
+ *
+ * @return TWILL_OK           connected with all ranks of the color, or there is nothing to connect;
+ *                            or noted, inside a group
+ *         TWILL_INPROGRESS   blocking is 0 and this rank has a color; goes on by itself
+ *         TWILL_ERR_INVALID  newcomm is NULL, color or config is out of range: nothing was done,
+ *                            the other ranks wait
+ *         TWILL_ERR_MISMATCH a rank made another call instead: comm has failed
+ *         TWILL_ERR_PEER     a rank has died. Those of comm's ranks whose new communicator was not
+ *                            connected yet all get this, also if the rank has another color
+ *         otherwise as twill_comm_init, and as a collective of comm. What fails after the ranks
+ *         have told each other their colors leaves comm healthy, but for a rank that cannot even
+ *         open the place where they meet
+ *
+ * Threads: one at a time for comm. Blocks for the other ranks unless blocking is 0 or a group is
+ * open.
+ */
+TWILL_API enum twill_status twill_comm_split(twill_comm_t comm, int color, int key,
+                                             twill_comm_t *newcomm,
+                                             const struct twill_config *config);
+
 /**
  * Finish: wait for this rank's queued calls, then for all other ranks to finalize too. Afterwards
  * the ranks may leave at any time without being taken for lost.

@@ -140,6 +140,16 @@ static enum twill_status meet_greet(struct tw_boot *boot)
     return status;
 }
 
+/* Not the key itself: what comes of it tells nothing of this communicator's connections. */
+static void secret_derive(struct tw_boot *boot)
+{
+    static const char domain[] = "twill secret of ranks 1";
+    struct twill_comm *comm = boot->comm;
+
+    (void)crypto_generichash(comm->secret, sizeof(comm->secret), (const uint8_t *)domain,
+                             sizeof(domain), boot->welcome.key, sizeof(boot->welcome.key));
+}
+
 static enum twill_status welcome_wait(struct tw_boot *boot)
 {
     struct tw_ctl *ctl = boot->ctl;
@@ -155,6 +165,7 @@ static enum twill_status welcome_wait(struct tw_boot *boot)
         sodium_memzero(ctl->welcome, ctl->welcome_bytes);
         ctl->meet_rank = boot->welcome.meet_rank;
         comm->id_hash = tw_hash64(boot->welcome.nonce, sizeof(boot->welcome.nonce));
+        secret_derive(boot);
     }
     tw_loop_unlock(ctl->loop);
     if (tw_comm_status(comm) != TWILL_OK)

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/time.h"
 #include "comm/proc.h"
+#include "comm/split.h"
 
 /* ---- failing -----------------------------------------------------------------------------------
  */
@@ -43,6 +44,7 @@ void tw_ctl_fail(struct tw_ctl *ctl, const struct tw_link *from, enum twill_stat
         return;
     tw_ctl_flood(ctl, from);
     tw_comm_publish(ctl->comm);
+    tw_split_parent_failed(ctl->comm, status, text);
 }
 
 void tw_ctl_gone(struct tw_ctl *ctl, int rank, const char *why)

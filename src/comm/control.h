@@ -257,6 +257,8 @@ bool tw_comm_mark(struct twill_comm *comm, enum twill_status status, const char 
 /** After mark and after the peers were told: waiters see the status. A process may end as soon as
  * they do. */
 void tw_comm_publish(struct twill_comm *comm);
+/** This rank's number: of a split's communicator it is known only after a while. */
+int tw_comm_rank_now(struct twill_comm *comm);
 /** As tw_comm_fail with a ready sentence that has been logged. */
 void tw_comm_fail_text(struct twill_comm *comm, enum twill_status status, const char *text);
 

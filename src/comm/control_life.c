@@ -172,11 +172,8 @@ enum twill_status tw_ctl_finalize(struct twill_comm *comm, uint64_t deadline_ns)
 static void wake_run(struct tw_later *later)
 {
     struct tw_ctl *ctl = (struct tw_ctl *)(void *)((char *)later - offsetof(struct tw_ctl, wake));
-    struct twill_comm *comm = ctl->comm;
 
-    /* A communicator that has failed before it was ready never becomes so: nobody waits. */
-    if (__atomic_load_n(&comm->state, __ATOMIC_ACQUIRE) != TW_COMM_INIT)
-        tw_ops_wake(comm);
+    tw_ops_wake(ctl->comm);
     tw_loop_lock(ctl->loop);
     later->running = false;
     tw_loop_unlock(ctl->loop);

@@ -162,6 +162,9 @@ enum twill_status tw_progress_submit(struct tw_progress *progress, struct tw_ite
 void tw_progress_wait(struct tw_progress *progress, const struct tw_item *item);
 /** Sleep until nothing of ops is queued or, with `failure_ends`, its communicator has failed. */
 void tw_progress_drain(struct tw_progress *progress, const struct tw_ops *ops, bool failure_ends);
+/** Of tw_stream_await. */
+enum twill_status tw_progress_await(struct tw_progress *progress, const struct tw_stream *stream,
+                                    const struct twill_comm *comm);
 /** Everybody who sleeps looks again. */
 void tw_progress_wake(struct tw_progress *progress);
 /** Wait (or look) whether a stream is empty, and take its error. */

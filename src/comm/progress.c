@@ -285,6 +285,21 @@ void tw_progress_drain(struct tw_progress *progress, const struct tw_ops *ops, b
     pthread_mutex_unlock(&progress->lock);
 }
 
+enum twill_status tw_progress_await(struct tw_progress *progress, const struct tw_stream *stream,
+                                    const struct twill_comm *comm)
+{
+    enum twill_status status = TWILL_INPROGRESS;
+    pthread_mutex_lock(&progress->lock);
+    while (comm && stream->head && !tw_failed(tw_comm_status(comm)))
+        pthread_cond_wait(&progress->done, &progress->lock);
+    if (comm && tw_failed(tw_comm_status(comm)))
+        status = tw_fail_again(tw_comm_status(comm), comm->failure);
+    else if (!stream->head)
+        status = tw_failed(stream->status) ? tw_fail_again(stream->status, stream->text) : TWILL_OK;
+    pthread_mutex_unlock(&progress->lock);
+    return status;
+}
+
 void tw_progress_wake(struct tw_progress *progress)
 {
     pthread_mutex_lock(&progress->lock);

@@ -219,9 +219,11 @@ void tw_record_text(const struct tw_record_call *call, char text[TW_RECORD_TEXT_
         return;
     }
     int guise = (int)(call->what >> 24 & 0xff);
-    if (guise == TW_CALL_REGISTER || guise == TW_CALL_DEREGISTER) {
-        (void)snprintf(text, TW_RECORD_TEXT_BYTES, "%s #%llu",
-                       guise == TW_CALL_REGISTER ? "register" : "deregister", number);
+    static const char *const guises[] = {[TW_CALL_REGISTER] = "register",
+                                         [TW_CALL_DEREGISTER] = "deregister",
+                                         [TW_CALL_SPLIT] = "comm_split"};
+    if (guise > TW_CALL_PLAIN && guise <= TW_CALL_SPLIT) {
+        (void)snprintf(text, TW_RECORD_TEXT_BYTES, "%s #%llu", guises[guise], number);
         return;
     }
     int used = snprintf(text, TW_RECORD_TEXT_BYTES, "%s #%llu count %llu %s", coll_text(call->what),
