@@ -158,6 +158,8 @@ static enum twill_status init_run(struct twill_comm *comm)
     if (status != TWILL_OK && comm->args.derived && comm->args.own_id)
         tw_id_give_up(&comm->args.id, status, tw_fail_text());
     sodium_memzero(&comm->args.id, sizeof(comm->args.id));
+    if (comm->args.shrinks)
+        tw_shrink_over(comm);
     tw_split_put(comm->origin);
     comm->origin = NULL;
     if (status == TWILL_OK)

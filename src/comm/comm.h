@@ -64,6 +64,7 @@ struct tw_comm_args {
     bool own_id;   /* the meeting point is in this process, made for these ranks */
     bool keyless;  /* init_env without a key: the first contact is unauthenticated */
     bool from_env; /* the meeting point is named beforehand: it may open later */
+    bool shrinks;  /* of those whose living ranks come together */
     bool derived;  /* it comes out of another: rank, size and id are known later */
 };
 
@@ -259,6 +260,22 @@ enum twill_status tw_stream_query(struct tw_stream *stream);
 /** Wait until the stream is empty or comm has failed (its status then); NULL: only look. The
  * stream's error is returned and stays with it. Any thread. */
 enum twill_status tw_stream_await(struct tw_stream *stream, const struct twill_comm *comm);
+
+/* Points in streams (event.c). One thread at a time for each. */
+struct tw_event;
+/** Reached, until it is recorded. */
+enum twill_status tw_event_create(struct tw_event **event);
+/** Waits for nothing. */
+void tw_event_destroy(struct tw_event *event);
+/** Now it is reached when all calls that stream (NULL: none) has so far are done. */
+enum twill_status tw_event_record(struct tw_event *event, struct tw_stream *stream);
+/** Calls that stream gets from now on begin after the event, as recorded now, is reached; NULL:
+ * waits here. */
+enum twill_status tw_event_wait(struct tw_stream *stream, struct tw_event *event);
+bool tw_event_reached(const struct tw_event *event);
+void tw_event_synchronize(const struct tw_event *event);
+/** A handle that is a living event, as far as can be told. */
+bool tw_event_alive(const struct tw_event *event);
 
 /** One thread at a time: claim comm for the calling one. ERR_BUSY (tw_fail called) when another
  * thread is inside. */

@@ -215,6 +215,11 @@ static void meet_on_down(struct tw_link *link, const char *why)
     struct tw_ctl *ctl = link->owner;
 
     (void)why;
+    if (ctl->comm->args.shrinks && ctl->welcome == NULL) {
+        ctl->meet_again = true;
+        (void)pthread_cond_broadcast(&ctl->changed);
+        return;
+    }
     ctl->meet_lost = true;
     tw_ctl_grace(ctl);
 }

@@ -106,8 +106,11 @@ enum twill_status tw_group_add_split(struct twill_comm *parent, struct tw_split 
     struct group *g = &open_group;
     if (!make_room((void **)&g->splits, &g->splits_room, g->nsplits, sizeof *g->splits))
         return no_room("a split");
-    const struct tw_call call = tw_split_call(parent, split);
-    enum twill_status status = tw_group_add_call(&call);
+    enum twill_status status = TWILL_OK;
+    if (!split->roll) {
+        const struct tw_call call = tw_split_call(parent, split);
+        status = tw_group_add_call(&call);
+    }
     if (!tw_failed(status))
         g->splits[g->nsplits++] = (struct group_split){parent, split, child, out};
     return status;

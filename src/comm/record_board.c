@@ -57,6 +57,17 @@ void tw_record_life(struct twill_comm *comm, enum tw_record_life life)
         __atomic_store_n(&board->life, (uint64_t)life, __ATOMIC_RELEASE);
 }
 
+void tw_record_life_change(struct twill_comm *comm, enum tw_record_life from,
+                           enum tw_record_life to)
+{
+    struct tw_board *board = own_board(comm);
+    uint64_t expected = from;
+
+    if (board != NULL)
+        (void)__atomic_compare_exchange_n(&board->life, &expected, (uint64_t)to, false,
+                                          __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
 bool tw_record_failed(const struct twill_comm *comm, int rank)
 {
     const struct tw_board *board;

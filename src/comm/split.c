@@ -61,6 +61,12 @@ void tw_split_put(struct tw_split *split)
         return;
     if (split->stream != NULL)
         (void)tw_stream_destroy(split->stream);
+    if (split->roll != NULL) {
+        tw_loop_lock(tw_proc_state()->loop);
+        tw_roll_end(tw_proc_state(), split->roll);
+        tw_loop_unlock(tw_proc_state()->loop);
+        tw_roll_destroy(split->roll);
+    }
     free(split->entries);
     sodium_memzero(split, sizeof(*split));
     free(split);
@@ -146,24 +152,25 @@ static struct place place_find(const struct tw_split *split)
     return place;
 }
 
-/* Where they meet, and by which key: known to the parent's ranks and to nobody else. */
-struct meet {
-    uint8_t key[TW_KEY_BYTES];
-    char name[TW_ID_MEET_BYTES];
-};
-
-static void meet_derive(const struct tw_split *split, int leader, struct meet *meet)
+void tw_split_meet_derive(const struct tw_split *split, const struct tw_split_entry *leader,
+                          struct tw_split_meet *meet)
 {
     static const char domain[] = "twill split 1";
-    const struct tw_split_entry *entry = &split->entries[leader];
+    static const char shrink[] = "twill shrink 1";
     uint8_t out[TW_KEY_BYTES + sizeof(uint64_t)];
     uint64_t name = 0;
     crypto_generichash_state state;
 
     (void)crypto_generichash_init(&state, split->secret, sizeof(split->secret), sizeof(out));
-    (void)crypto_generichash_update(&state, (const uint8_t *)domain, sizeof(domain));
-    (void)crypto_generichash_update(&state, (const uint8_t *)&entry->color, sizeof(entry->color));
-    (void)crypto_generichash_update(&state, (const uint8_t *)entry->nonce, sizeof(entry->nonce));
+    if (leader == NULL) {
+        (void)crypto_generichash_update(&state, (const uint8_t *)shrink, sizeof(shrink));
+    } else {
+        (void)crypto_generichash_update(&state, (const uint8_t *)domain, sizeof(domain));
+        (void)crypto_generichash_update(&state, (const uint8_t *)&leader->color,
+                                        sizeof(leader->color));
+        (void)crypto_generichash_update(&state, (const uint8_t *)leader->nonce,
+                                        sizeof(leader->nonce));
+    }
     (void)crypto_generichash_final(&state, out, sizeof(out));
     memcpy(meet->key, out, sizeof(meet->key));
     memcpy(&name, out + sizeof(meet->key), sizeof(name));
@@ -175,8 +182,7 @@ static void meet_derive(const struct tw_split *split, int leader, struct meet *m
 /* ---- the step before an init -------------------------------------------------------------------
  */
 
-/* The loop's lock is held. NULL: its user has destroyed it. */
-static struct twill_comm *parent_find(uint64_t key)
+struct twill_comm *tw_split_parent_find(uint64_t key)
 {
     struct tw_ctl *ctl = tw_proc_state()->ctls;
 
@@ -189,10 +195,16 @@ void tw_split_parent_failed(struct twill_comm *parent, enum twill_status status,
 {
     char own[TW_ERROR_TEXT_BYTES];
 
-    (void)snprintf(own, sizeof(own), "split: %.*s", TW_ERROR_TEXT_BYTES - 16, text);
     for (struct tw_ctl *ctl = tw_proc_state()->ctls; ctl != NULL; ctl = ctl->next) {
-        if (ctl->comm->parent == parent->key && ctl->comm->id_hash == 0)
-            tw_ctl_fail(ctl, NULL, status, own);
+        bool shrinks = ctl->comm->args.shrinks;
+        if (ctl->comm->parent != parent->key || ctl->comm->id_hash != 0)
+            continue;
+        /* a shrink is there for ranks that are lost, but not for those that call something else */
+        if (shrinks && status != TWILL_ERR_MISMATCH)
+            continue;
+        (void)snprintf(own, sizeof(own), "%s: %.*s", shrinks ? "shrink" : "split",
+                       TW_ERROR_TEXT_BYTES - 16, text);
+        tw_ctl_fail(ctl, NULL, status, own);
     }
 }
 
@@ -204,6 +216,7 @@ enum twill_status tw_split_child(struct twill_comm *parent, struct tw_split *spl
     args->size = parent->size;
     args->rank = parent->rank;
     args->derived = true;
+    args->shrinks = split->roll != NULL;
     enum twill_status status = tw_comm_prepare(args, &child);
     if (status != TWILL_OK)
         return status;
@@ -211,7 +224,7 @@ enum twill_status tw_split_child(struct twill_comm *parent, struct tw_split *spl
     child->origin = split;
     tw_loop_lock(parent->ctl->loop);
     child->parent = parent->key;
-    if (tw_comm_status(parent) != TWILL_OK)
+    if (tw_comm_status(parent) != TWILL_OK && split->roll == NULL)
         tw_split_parent_failed(parent, tw_comm_status(parent), parent->failure);
     tw_loop_unlock(parent->ctl->loop);
     *out = child;
@@ -227,7 +240,7 @@ static enum twill_status parent_fail(const struct tw_split *split, enum twill_st
                    split->rank, TW_ERROR_TEXT_BYTES - 64, tw_fail_text());
     struct tw_loop *loop = tw_proc_state()->loop;
     tw_loop_lock(loop);
-    struct twill_comm *parent = parent_find(split->parent);
+    struct twill_comm *parent = tw_split_parent_find(split->parent);
     if (parent != NULL)
         tw_ctl_fail(parent->ctl, NULL, status, text);
     tw_loop_unlock(loop);
@@ -248,15 +261,17 @@ enum twill_status tw_split_ready(struct twill_comm *comm)
     const struct tw_split *split = comm->origin;
     char actual[TW_SOCK_NAME_BYTES];
     enum twill_status status = TWILL_OK;
-    struct meet meet;
+    struct tw_split_meet meet;
 
+    if (split->roll != NULL)
+        return tw_shrink_ready(comm);
     if (split->stream != NULL)
         status = tw_stream_await(split->stream, comm);
     if (status != TWILL_OK)
         return status;
     const struct place place = place_find(split);
     place_set(comm, &place);
-    meet_derive(split, place.leader, &meet);
+    tw_split_meet_derive(split, &split->entries[place.leader], &meet);
     comm->args.from_env = true; /* its rank 0 may open the meeting point later */
     comm->args.own_id = place.rank == 0;
     if (place.rank == 0) {

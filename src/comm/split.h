@@ -5,6 +5,7 @@
 #define TW_COMM_SPLIT_H
 
 #include "comm/meeting.h"
+#include "comm/roll.h"
 
 /* What each rank tells all of the parent, in one all_gather of it. Nothing here is secret. */
 struct tw_split_entry {
@@ -28,7 +29,19 @@ struct tw_split {
     struct tw_split_entry own;
     struct tw_split_entry *entries; /* owned, [size] */
     struct tw_stream *stream;       /* owned; NULL: the all_gather blocks */
+    struct tw_roll *roll;           /* owned; of a shrink, which has no all_gather. NULL: a split */
 };
+
+/* Where new ranks meet, and by which key: known to the parent's ranks and to nobody else. */
+struct tw_split_meet {
+    uint8_t key[TW_KEY_BYTES];
+    char name[TW_ID_MEET_BYTES];
+};
+/** @param leader  what its rank 0 said; NULL: of a shrink */
+void tw_split_meet_derive(const struct tw_split *split, const struct tw_split_entry *leader,
+                          struct tw_split_meet *meet);
+/** The loop's lock is held. NULL: its user has destroyed it. */
+struct twill_comm *tw_split_parent_find(uint64_t key);
 
 /** A rank's part in a split of parent. @param queued  its all_gather goes through a stream of its
  * own */
@@ -59,5 +72,17 @@ enum twill_status tw_split_ready(struct twill_comm *comm);
 /** parent has failed: so have those of its new communicators whose ranks have not met. Under the
  * loop's lock. */
 void tw_split_parent_failed(struct twill_comm *parent, enum twill_status status, const char *text);
+
+/* ---- shrink (shrink.c) -------------------------------------------------------------------------
+ */
+
+/** A rank's part in a shrink of parent, which was ready once; from now on lost ranks are noted. */
+enum twill_status tw_shrink_create(struct twill_comm *parent, struct tw_split **split);
+/** First step of a shrink's new communicator: fills the id. */
+enum twill_status tw_shrink_ready(struct twill_comm *comm);
+/** Before each attempt to come to the meeting point: open it, unless somebody else has. */
+enum twill_status tw_shrink_host(struct twill_comm *comm);
+/** All have come, or there will be no new communicator. */
+void tw_shrink_over(struct twill_comm *comm);
 
 #endif
