@@ -100,6 +100,8 @@ void tw_op_init(struct tw_op *op, const struct tw_call *call)
     op->stream = call->stream;
     op->stream_next = NULL;
     op->lane_next = NULL;
+    op->mark = NULL;
+    op->is_wait = false;
     op->exec = NULL;
     op->number = 0;
     op->wait = (struct tw_record_wait){0};

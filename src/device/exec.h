@@ -67,6 +67,8 @@ struct tw_exec_wait {
  */
 enum twill_status tw_exec_create(struct tw_chan *chan, enum tw_isa isa, size_t scratch_bytes,
                                  uint64_t *signal_base, struct tw_exec **exec);
+/** Of local scratch that it holds. */
+size_t tw_exec_scratch_bytes(const struct tw_exec *exec);
 void tw_exec_destroy(struct tw_exec *exec);
 
 /**
