@@ -72,17 +72,19 @@ struct operand {
     bool wide;
 };
 
+/* A product is rounded to the type here as where it goes to a peer: a rank's input has one value,
+ * whoever adds it. */
 static struct operand operand_of(const struct tw_exec_math *math, const struct tw_exec_place *place,
                                  size_t first, size_t count, void *buffer)
 {
     const size_t bytes = place->wide ? math->wide_bytes : math->bytes;
     const char *at = place->at == NULL ? NULL : place->at + first * bytes;
 
-    if (at == NULL || !place->raw || math->scale_widen == NULL) {
+    if (at == NULL || !place->raw || math->scale == NULL) {
         return (struct operand){at, place->wide};
     }
-    math->scale_widen(buffer, at, count, &math->scalar);
-    return (struct operand){buffer, true};
+    math->scale(buffer, at, count, &math->scalar);
+    return (struct operand){buffer, false};
 }
 
 /* to: wide. Operands may be exchanged without changing a bit of the result. */
@@ -122,7 +124,7 @@ static void finish(const struct tw_exec_math *math, char *to, bool wide, const c
 /* Everything is computed wide and rounded once; right in its place if that is wide. */
 static void put_mixed(const struct tw_exec_math *math, const struct tw_exec_value *value)
 {
-    _Alignas(TW_LINE_BYTES) char left_wide[MIX_BYTES], right_wide[MIX_BYTES], result[MIX_BYTES];
+    _Alignas(TW_LINE_BYTES) char left_scaled[MIX_BYTES], right_scaled[MIX_BYTES], result[MIX_BYTES];
     const bool straight = value->to[0].wide && !value->final;
 
     for (size_t at = 0; at < value->count; at += MIX_ELEMS) {
@@ -132,8 +134,8 @@ static void put_mixed(const struct tw_exec_math *math, const struct tw_exec_valu
         if (straight) {
             sum = value->to[0].at + at * math->wide_bytes;
         }
-        combine_wide(math, sum, operand_of(math, &value->left, at, n, left_wide),
-                     operand_of(math, &value->right, at, n, right_wide), n);
+        combine_wide(math, sum, operand_of(math, &value->left, at, n, left_scaled),
+                     operand_of(math, &value->right, at, n, right_scaled), n);
         for (int t = 0; t < 2; t++) {
             const struct tw_exec_place *to = &value->to[t];
 

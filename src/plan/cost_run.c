@@ -150,7 +150,7 @@ static uint64_t slice_run(struct tw_cost_sim *sim, struct tw_cost_walk *lane,
     struct tw_cost_engine *engine = &sim->engines[lane->engine];
     const struct tw_cost_edge *edge = edge_of(sim, op);
     const struct tw_cost_link_rate *link = edge ? &sim->rates.link[edge->link] : NULL;
-    uint64_t latency = edge ? link->latency + edge->latency_ps : 0;
+    uint64_t latency = link ? link->latency + edge->latency_ps : 0;
     bool gets = op->does & TW_COST_GETS;
     uint64_t ps = engine_ps(rate, op->does, bytes) + (link ? link->post : 0);
     if (engine->rank != lane->rank && engine->rank != TW_NO_RANK)

@@ -46,7 +46,7 @@ class Crossover : public testing::Test
     }
     uint64_t price(const tw_algo *algo, uint64_t bytes)
     {
-        Plan plan = generate(algo, {args_.coll, args_.nranks, args_.root, -1, 1});
+        Plan plan = generate(algo, {args_.coll, args_.nranks, args_.root, -1, 1, 0});
         tw_cost_call call = {};
         tw_cost_price price = {};
         call.count = tw_crossover_count(args_.coll, args_.nranks, bytes, 4);
@@ -129,6 +129,12 @@ TEST_F(Crossover, CapsAndSkipsLeaveOut)
     ASSERT_EQ(tw_crossover_make(&args_, &made), TWILL_OK);
     EXPECT_EQ(made.nrows, 1u);
     EXPECT_STREQ(made.rows[0].algo->name, "direct_put");
+    args_.deterministic = true;
+    EXPECT_EQ(tw_crossover_make(&args_, &made), TWILL_ERR_UNSUPPORTED);
+    args_.skip = nullptr;
+    ASSERT_EQ(tw_crossover_make(&args_, &made), TWILL_OK);
+    for (uint32_t r = 0; r < made.nrows; r++)
+        EXPECT_TRUE(made.rows[r].algo->deterministic >> TW_COLL_ALL_REDUCE & 1);
     args_.max_bytes = 0;
     EXPECT_EQ(tw_crossover_make(&args_, &made), TWILL_ERR_INVALID);
 }
@@ -148,6 +154,10 @@ TEST_F(Crossover, ShapesAreTheExecutorsAndMayRefuse)
     ASSERT_EQ(tw_crossover_make(&args_, &cut), TWILL_OK);
     for (uint32_t r = 0; r < cut.nrows; r++)
         EXPECT_STRNE(cut.rows[r].algo->name, "ring");
+    args_.shape = [](const void *, const tw_plan *, uint64_t, uint32_t, tw_cost_shape *) {
+        return TWILL_ERR_NOMEM;
+    };
+    EXPECT_EQ(tw_crossover_make(&args_, &cut), TWILL_ERR_UNSUPPORTED);
 }
 
 // Equal inputs, equal table; any other table or machine shows in the hash.

@@ -31,7 +31,8 @@ static enum twill_status rank_add(const struct sim_job_options *options,
                                       .nranks = options->nranks,
                                       .root = options->root,
                                       .only_rank = rank,
-                                      .channels = options->channels};
+                                      .channels = options->channels,
+                                      .param = options->param};
     struct tw_plan *plan = NULL;
     enum twill_status status = options->algo->generate(&args, &plan);
     if (!tw_failed(status) && !job->prog)
@@ -100,8 +101,7 @@ enum twill_status sim_job_price(const struct sim_job *job, const struct tw_cost_
 
 static bool has_groups(enum tw_coll coll)
 {
-    return coll == TW_COLL_REDUCE_SCATTER || coll == TW_COLL_ALL_GATHER ||
-           coll == TW_COLL_ALL_TO_ALL;
+    return tw_coll_rule(coll)->in.many || tw_coll_rule(coll)->out.many;
 }
 
 struct sim_size sim_size_of(enum tw_coll coll, int nranks, uint64_t bytes, uint32_t type_bytes)
