@@ -167,7 +167,7 @@ enum twill_status tw_cost_prog_price(struct tw_cost_prog *prog, const struct tw_
                                      const struct tw_cost_call *call, struct tw_cost_price *price)
 {
     struct tw_cost_rates rates = {.share = NULL};
-    struct tw_cost_price half, all;
+    struct tw_cost_price half = {.time_ps = 0}, all = {.time_ps = 0};
     enum twill_status status = tw_cost_prog_join(prog);
     if (!tw_failed(status))
         status = tw_cost_rates_init(&rates, prog, table, call);
