@@ -279,6 +279,7 @@ enum twill_status twill_reduce_scatter_v(const void *sendbuf, void *recvbuf, con
     });
 }
 
+/* NOLINTNEXTLINE(readability-function-size): both buffers with counts and displacements */
 enum twill_status twill_all_to_all_v(const void *sendbuf, const size_t *sendcounts,
                                      const size_t *sdispls, void *recvbuf, const size_t *recvcounts,
                                      const size_t *rdispls, twill_type_t type, twill_comm_t comm,
@@ -295,6 +296,7 @@ enum twill_status twill_all_to_all_v(const void *sendbuf, const size_t *sendcoun
     });
 }
 
+/* NOLINTNEXTLINE(readability-function-size): both buffers with counts and displacements */
 enum twill_status twill_gather_v(const void *sendbuf, size_t sendcount, void *recvbuf,
                                  const size_t *counts, const size_t *displs, twill_type_t type,
                                  int root, twill_comm_t comm, twill_stream_t stream)
@@ -312,6 +314,7 @@ enum twill_status twill_gather_v(const void *sendbuf, size_t sendcount, void *re
     });
 }
 
+/* NOLINTNEXTLINE(readability-function-size): both buffers with counts and displacements */
 enum twill_status twill_scatter_v(const void *sendbuf, const size_t *counts, const size_t *displs,
                                   void *recvbuf, size_t recvcount, twill_type_t type, int root,
                                   twill_comm_t comm, twill_stream_t stream)

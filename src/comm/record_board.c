@@ -12,7 +12,7 @@
 size_t tw_record_board_bytes(int size)
 {
     return sizeof(struct tw_board) + 2 * (size_t)size * sizeof(struct tw_board_lane) +
-           TW_RECORD_DEPTH * 2 * (size_t)size * sizeof(uint64_t);
+           2 * (size_t)size * TW_RECORD_DEPTH * sizeof(uint64_t);
 }
 
 /* What the record of collective `number` says of each rank. */
