@@ -18,7 +18,7 @@
 
 VEC_INLINE v_f32 f32_canonical(v_f32 value)
 {
-    return (v_f32)v_u32_select(value != value, (v_u32){0} + F32_NAN, (v_u32)value);
+    return (v_f32)v_u32_select(value != value, v_u32_all(F32_NAN), (v_u32)value);
 }
 
 /* ---- bits of a format to fp32 and back --------------------------------------------------------
@@ -51,7 +51,7 @@ VEC_INLINE v_u32 format_widen(const struct vec_format *format, v_u32 mag)
     const uint32_t rebias = format->rebias << 23;
     const uint32_t one = rebias + (1u << 23); /* least normal number */
     const v_u32 moved = mag << shift;
-    const v_u32 tiny = (v_u32)((v_f32)(moved + one) - (v_f32)((v_u32){0} + one));
+    const v_u32 tiny = (v_u32)((v_f32)(moved + one) - (v_f32)v_u32_all(one));
     const v_s32 subnormal = (v_s32)mag < (int32_t)1 << (23 - shift);
     const v_s32 special = (v_s32)mag >= (int32_t)format->special;
     const v_u32 number = v_u32_select(subnormal, tiny, moved + rebias);
@@ -64,17 +64,17 @@ VEC_INLINE v_u32 format_narrow(const struct vec_format *format, v_f32 value)
 {
     const unsigned shift = format->shift;
     const uint32_t rebias = format->rebias << 23;
-    const v_u32 magic = (v_u32){0} + format->tiny_magic;
+    const v_u32 magic = v_u32_all(format->tiny_magic);
     const v_u32 all = (v_u32)value & F32_MAGNITUDE;
     const v_s32 over = (v_s32)all > (int32_t)format->most;
-    const v_u32 mag = v_u32_select(over, (v_u32){0} + format->most, all);
+    const v_u32 mag = v_u32_select(over, v_u32_all(format->most), all);
     const v_u32 odd = (mag >> shift) & 1u;
     const v_u32 number = (mag + (((1u << (shift - 1)) - 1) - rebias) + odd) >> shift;
     const v_u32 tiny = (v_u32)((v_f32)mag + (v_f32)magic) - magic;
     const v_s32 subnormal = (v_s32)mag < (int32_t)(rebias + (1u << 23));
     const v_u32 rounded = v_u32_select(subnormal, tiny, number);
 
-    return v_u32_select((v_s32)all > (int32_t)F32_INF, (v_u32){0} + format->nan, rounded);
+    return v_u32_select((v_s32)all > (int32_t)F32_INF, v_u32_all(format->nan), rounded);
 }
 
 /* The sign, except of NaN, at the top of `bits` bits. */

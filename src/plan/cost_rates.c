@@ -76,6 +76,7 @@ static enum twill_status shares(struct tw_cost_rates *rates, const struct tw_cos
                                 const struct tw_cost_call *call)
 {
     uint32_t units = rates->loops * rates->slices;
+    rates->units = units;
     rates->share = calloc((size_t)prog->facts.nparts * units + 1, sizeof(uint64_t));
     if (!rates->share)
         return tw_fail(TWILL_ERR_NOMEM, "no memory to price plan %s", prog->facts.name);
