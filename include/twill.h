@@ -9,7 +9,7 @@
  *   -1..-19   the caller's arguments or order of calls: nothing was done, nothing is broken;
  *   -20..-39  this machine: nothing was started, unless twill_comm_async_error says otherwise;
  *   -40..-59  the other ranks: the communicator has failed. Every later call on it returns the
- *             failure that came first; only abort, destroy and queries are of use. Buffers of the
+ *             failure that came first; only shrink, abort, destroy, queries are of use. Buffers of the
  *             calls that were cut short hold anything.
  * Outputs are written on success only, unless a function says otherwise.
  *
@@ -170,11 +170,11 @@ typedef struct {
  * fields, is TWILL_ERR_INVALID. The struct is borrowed during the call.
  */
 struct twill_config {
-    size_t size;           /* sizeof(struct twill_config) of the caller */
-    uint32_t magic;        /* TWILL_CONFIG_MAGIC */
-    uint32_t version;      /* TWILL_VERSION of the caller */
-    int32_t blocking;      /* 1 (default): calls wait; 0: init and finalize may return INPROGRESS */
-    int32_t device;        /* TWILL_DEVICE_HOST (default); CUDA device numbers come with CUDA */
+    size_t size;      /* sizeof(struct twill_config) of the caller */
+    uint32_t magic;   /* TWILL_CONFIG_MAGIC */
+    uint32_t version; /* TWILL_VERSION of the caller */
+    int32_t blocking; /* 1 (default): calls wait; 0: init and finalize may return INPROGRESS */
+    int32_t device;   /* TWILL_DEVICE_HOST (default); CUDA device numbers come with CUDA */
     /* 0 (default) or 1; the same on all ranks. 1: the value of every element of a reduction is
      * defined (docs/numbers.md), whatever the algorithm, channels, placement or cut into calls */
     int32_t deterministic;
@@ -244,7 +244,7 @@ TWILL_API enum twill_status twill_param_set(const char *name, const char *value)
  *   finalizing, finalized
  *               legal are async_error, last_error, rank, size, device, abort and destroy.
  * A failed communicator (its async_error is negative) keeps its place in this life, and every call
- * but those queries, abort, destroy and deregister returns the failure.
+ * but those queries, shrink, abort, destroy and deregister returns the failure.
  */
 
 /**
@@ -685,6 +685,12 @@ TWILL_API enum twill_status twill_event_synchronize(twill_event_t event);
  *      receives run together: those of one pair and direction in order, everything else at once.
  *      Different communicators, and several ranks of one communicator, go on side by side;
  *   3. finalizes of the group run, all at once.
+ * Small all_reduces (up to 16 KiB each; 256 KiB and 64 calls together) of one communicator, type
+ * and operation that follow each other among its collectives run as one, much faster. So none of
+ * them may read or write what another one writes (TWILL_ERR_USAGE at the group's end, which started
+ * nothing then), they wait for all of their streams, and ranks that put them into different groups
+ * do not match. Created reductions and calls with count 0 run singly.
+ *
  * So two ranks may send to each other before they receive, one thread may call for several ranks,
  * and the order in which calls of different communicators were made does not matter. Calls of one
  * group on one stream are simultaneous; a send/receive batch with several streams waits for all of

@@ -36,18 +36,6 @@ void tw_tree_context(const uint8_t nonce[16], char context[TW_CONTEXT_BYTES])
 /* ---- the meeting point -------------------------------------------------------------------------
  */
 
-/* Everything that ranks must agree on. */
-static void options_fill(const struct twill_comm *comm, char options[TW_OPTIONS_BYTES])
-{
-    const struct tw_params *params = comm->proc->params;
-
-    (void)snprintf(options, TW_OPTIONS_BYTES,
-                   "channels=%d\ndeterministic=%d\nTWILL_ALGO=\"%s\"\nTWILL_PROTO=\"%s\"\n"
-                   "TWILL_CHANNELS=%lld\nTWILL_PLAN_FILE=\"%s\"\nTWILL_SHM=%d\n",
-                   comm->args.channels, comm->args.deterministic, params->algo, params->proto,
-                   (long long)params->channels, params->plan_file, params->shm);
-}
-
 static void hello_fill(const struct tw_boot *boot, struct tw_hello *hello)
 {
     const struct tw_proc *proc = boot->comm->proc;
@@ -62,7 +50,7 @@ static void hello_fill(const struct tw_boot *boot, struct tw_hello *hello)
     hello->proc = proc->id;
     memcpy(hello->host_name, proc->host.name, sizeof(hello->host_name));
     memcpy(hello->door, boot->tree_name, sizeof(hello->door));
-    options_fill(boot->comm, hello->options);
+    tw_hello_options(&boot->comm->args, proc->params, hello->options);
 }
 
 /* An id's meeting point exists before the id does, so one that does not answer never will; one

@@ -167,8 +167,14 @@ enum twill_status tw_env_args(struct tw_comm_args *args);
 
 /* What a rank says of its current call: equal on all ranks of a collective. For send and recv: the
  * pair's own. */
-/* Calls that are made of a collective, and match only each other. */
-enum tw_call_guise { TW_CALL_PLAIN, TW_CALL_REGISTER, TW_CALL_DEREGISTER, TW_CALL_SPLIT };
+/* Calls that are made of a collective, and match only each other. FUSED: several in one. */
+enum tw_call_guise {
+    TW_CALL_PLAIN,
+    TW_CALL_REGISTER,
+    TW_CALL_DEREGISTER,
+    TW_CALL_SPLIT,
+    TW_CALL_FUSED
+};
 
 /* Of the v-variants, [size] each: elements that go to or come from each rank, and where they lie;
  * displacements NULL: packed. NULL where the collective has none on this rank. Borrowed: from the
@@ -183,7 +189,8 @@ struct tw_call_info {
     bool is_send;
     int peer; /* send, recv */
     int root;
-    size_t count; /* v-variants: of the rank's own group; all_to_all_v has none: 0 */
+    uint32_t fused; /* of TW_CALL_FUSED: how many there are */
+    size_t count;   /* v-variants: of the rank's own group; all_to_all_v has none: 0 */
     twill_type_t type;
     twill_redop_t op;
     struct tw_call_counts counts;

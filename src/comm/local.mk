@@ -16,4 +16,4 @@ libtwill_core_la_SOURCES += \
 	src/comm/progress.c src/comm/stream.c \
 	src/comm/group.c src/comm/group.h src/comm/group_run.c src/comm/retire.c \
 	src/comm/split.c src/comm/split.h src/comm/shrink.c src/comm/roll.c src/comm/roll.h \
-	src/comm/event.c src/comm/memory.c src/comm/memory.h
+	src/comm/event.c src/comm/fuse.c src/comm/memory.c src/comm/memory.h

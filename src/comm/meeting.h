@@ -52,6 +52,9 @@ struct tw_hello {
     char options[TW_OPTIONS_BYTES]; /* lines "NAME=value": the same on all ranks */
 };
 
+/** Everything that ranks must agree on, with its value here. */
+void tw_hello_options(const struct tw_comm_args *args, const struct tw_params *params,
+                      char options[TW_OPTIONS_BYTES]);
 /** Take what a caller said. hello is filled as far as it goes; text: the sentence of an error. */
 enum twill_status tw_hello_parse(const uint8_t *data, uint32_t bytes, struct tw_hello *hello,
                                  char text[TW_ERROR_TEXT_BYTES]);

@@ -51,6 +51,7 @@ void tw_ops_destroy(struct twill_comm *comm)
     tw_exec_destroy(ops->exec);
     tw_plans_destroy(ops->plans);
     free(ops->lanes);
+    free(ops->fused);
     free(ops);
     comm->ops = NULL;
 }
@@ -115,6 +116,7 @@ void tw_item_init(struct tw_item *item, struct twill_comm *comm, bool batch, str
     item->next_round = NULL;
     item->ops = ops;
     item->nops = nops;
+    item->joint = NULL;
     item->batch = batch;
     item->waited = true;
     item->started = false;

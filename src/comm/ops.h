@@ -36,10 +36,11 @@ struct tw_item {
     struct tw_item *next_round; /* the progress thread's own */
     struct tw_op *ops;          /* owned with the item's memory, or the caller's */
     uint32_t nops;
-    bool batch;   /* sends and receives */
-    bool waited;  /* somebody waits for `done` and frees; else the progress thread frees */
-    bool started; /* by its runner */
-    bool done;    /* under the progress lock, or the runner's own */
+    struct tw_op *joint; /* behind ops: the one call that they are made into (fuse.c); NULL: none */
+    bool batch;          /* sends and receives */
+    bool waited;         /* somebody waits for `done` and frees; else the progress thread frees */
+    bool started;        /* by its runner */
+    bool done;           /* under the progress lock, or the runner's own */
     enum twill_status status;
     char text[TW_ERROR_TEXT_BYTES]; /* sentence of a negative status */
 };
@@ -72,6 +73,7 @@ struct tw_ops {
     struct tw_exec *exec;      /* owned; collectives */
     struct tw_p2p_lane *lanes; /* owned, [2 * size]: peer's send, receive */
     struct tw_p2p_lane *on;    /* lanes of the running batch with work */
+    char *fused;               /* owned: [TW_FUSE_BYTES]; NULL before the first fused call */
     uint64_t signal_base;
     uint32_t scratch_calls; /* calls so far that use peers' scratch */
 
@@ -116,6 +118,27 @@ enum twill_status tw_item_run(struct tw_item *item);
 enum twill_status tw_item_step(struct tw_item *item, uint64_t now_ns, bool *advanced);
 /** Sends and receives of the item with this rank itself pair up; ERR_USAGE names what does not. */
 enum twill_status tw_batch_check(const struct tw_item *item);
+
+/* ---- small all_reduces of a group in one (fuse.c) ----------------------------------------------
+ */
+
+/* What is small, and how much one pass takes: the same on all ranks. */
+#define TW_FUSE_CALL_BYTES ((size_t)16 << 10)
+#define TW_FUSE_BYTES ((size_t)256 << 10)
+#define TW_FUSE_CALLS 64
+
+/**
+ * How many of the calls, from the first on, run as one: they are small all_reduces of the first
+ * one's communicator, type and operation that follow each other among its collectives. Depends on
+ * nothing but what is equal on all ranks.
+ */
+size_t tw_fuse_count(const struct tw_call *calls, size_t ncalls);
+/** The item's ops become one call: memory is there, and none reads what another writes (ERR_USAGE
+ * names the two). */
+enum twill_status tw_fuse_prepare(struct tw_item *item);
+/** Runs in place of the joint call's start and end. */
+void tw_fuse_pack(const struct tw_item *item);
+void tw_fuse_unpack(const struct tw_item *item);
 
 /* ---- plans (plans.c) --------------------------------------------------------------------------
  */

@@ -182,6 +182,8 @@ void tw_record_pack(const struct tw_call_info *info, uint64_t number, struct tw_
         call->what |= (uint64_t)(uint8_t)info->op << 16;
     if (has_root(info->coll))
         call->what |= (uint64_t)(uint32_t)info->root << 32;
+    if (info->guise == TW_CALL_FUSED)
+        call->what |= (uint64_t)info->fused << 32;
     call->count = barrier || has_pairs(info->coll) ? 0 : info->count;
     call->algo_hash = info->algo_hash;
     call->spread = info->spread;
@@ -390,6 +392,9 @@ void tw_record_text(const struct tw_record_call *call, char text[TW_RECORD_TEXT_
         used += snprintf(text + used, TW_RECORD_TEXT_BYTES - (size_t)used, " %s",
                          op != NULL ? op : "unknown operation");
     }
+    if (guise == TW_CALL_FUSED)
+        (void)snprintf(text + used, TW_RECORD_TEXT_BYTES - (size_t)used, " (%d calls of a group)",
+                       (int)(call->what >> 32));
     if (has_root(coll))
         (void)snprintf(text + used, TW_RECORD_TEXT_BYTES - (size_t)used, " root %d",
                        (int)(call->what >> 32));

@@ -278,4 +278,51 @@ TEST(Split, ADeadRankIsNamed)
     }
 }
 
+/* Rows, columns and the whole of a grid, each driven by a thread of its own, while the whole is
+ * split again and again. */
+TEST(Split, ManyAliveAndInterleaved)
+{
+    world::run_all(4, [](const world::Rank &rank) {
+        const int r = rank.rank;
+        twill_comm_t comm = rank.init(), row = nullptr, column = nullptr;
+        ASSERT_NE(comm, nullptr);
+        ASSERT_OK(twill_comm_split(comm, r / 2, 0, &row, nullptr), comm);
+        ASSERT_OK(twill_comm_split(comm, r % 2, 0, &column, nullptr), comm);
+        world::threads(3, [&](int thread) {
+            if (thread < 2) {
+                twill_comm_t mine = thread ? column : row;
+                const int peer = thread ? r ^ 2 : r ^ 1;
+                for (int i = 0; i < 100; i++)
+                    ASSERT_EQ(sum(mine, i + r), 2 * i + r + peer);
+                return;
+            }
+            std::vector<twill_comm_t> kept;
+            twill_comm_t parent = comm;
+            for (int depth = 0; depth < 6; depth++) {
+                twill_comm_t child = nullptr;
+                ASSERT_OK(twill_comm_split(parent, 5, -depth * r, &child, nullptr), parent);
+                kept.push_back(child);
+                for (twill_comm_t each : kept)
+                    ASSERT_EQ(sum(each, 1 << r), 15);
+                parent = child;
+            }
+            for (size_t i = 0; i < kept.size(); i++) /* outer and inner ones in turn */
+                EXPECT_OK(twill_comm_destroy(kept[i % 2 ? kept.size() - 1 - i / 2 : i / 2]),
+                          nullptr);
+        });
+        /* crosswise in one thread: rows and columns side by side */
+        int x = r, y = r;
+        ASSERT_OK(twill_group_start(), nullptr);
+        for (twill_comm_t c : r % 2 ? std::vector{row, column} : std::vector{column, row})
+            EXPECT_OK(twill_all_reduce(c == row ? &x : &y, c == row ? &x : &y, 1, TWILL_INT32,
+                                       TWILL_SUM, c, nullptr),
+                      c);
+        ASSERT_OK(twill_group_end(), nullptr);
+        EXPECT_EQ(x, r + (r ^ 1));
+        EXPECT_EQ(y, r + (r ^ 2));
+        for (twill_comm_t c : {column, comm, row})
+            EXPECT_OK(twill_comm_destroy(c), nullptr);
+    });
+}
+
 } // namespace
