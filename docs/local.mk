@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # docs/params.md is written from the table of parameters; tests/params compares the two
-EXTRA_DIST += docs/architecture.md docs/params.md docs/plan.md docs/roadmap.md
+EXTRA_DIST += docs/architecture.md docs/params.md docs/plan.md docs/roadmap.md docs/choice.md docs/user-plans.md \
+	docs/plans/star.plan docs/plans/chain.plan docs/plans/neighbour.plan
 EXTRA_PROGRAMS = docs/params_gen
 docs_params_gen_SOURCES = docs/params_gen.c
 docs_params_gen_LDADD = libtwill_core.la
