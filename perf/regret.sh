@@ -4,17 +4,18 @@
 # how either is made.
 #
 # Usage, in the build's top folder:
-#   srcdir/perf/regret.sh [-n RANKS] [-b BYTES] [-e BYTES] [-f FACTOR] [-i CALLS] [-r ROUNDS] [COLLECTIVE...]
+#   srcdir/perf/regret.sh [-n RANKS] [-b BYTES] [-e BYTES] [-f FACTOR] [-i CALLS] [-r ROUNDS] [-t COLUMN] [COLLECTIVE...]
 #
 # Rounds are interleaved: each runs the choice and then every algorithm that serves the collective, so
-# that what else the machine does falls on all alike; the median over the rounds counts. The regret
+# that what else the machine does falls on all alike. Of a sweep the least time of a single call counts
+# (-t names another column of the CSV), of the rounds the median. The regret
 # of a size is the choice's time over the best algorithm's, less 1: noise makes it positive even for
 # a perfect choice. Prints a table; "of" is what the choice runs.
 set -u
 LC_ALL=C
 export LC_ALL
-ranks=2 from=64 to=16M factor=16 calls=20 rounds=5
-while getopts n:b:e:f:i:r: option; do
+ranks=2 from=64 to=16M factor=16 calls=20 rounds=5 column=time_us_min
+while getopts n:b:e:f:i:r:t: option; do
     case $option in
     n) ranks=$OPTARG ;;
     b) from=$OPTARG ;;
@@ -22,6 +23,7 @@ while getopts n:b:e:f:i:r: option; do
     f) factor=$OPTARG ;;
     i) calls=$OPTARG ;;
     r) rounds=$OPTARG ;;
+    t) column=$OPTARG ;;
     *) exit 2 ;;
     esac
 done
@@ -41,9 +43,9 @@ trap 'exit 1' HUP INT TERM
 sweep() {
     $run -n "$ranks" $perf "$1" -b "$from" -e "$to" -f "$factor" -n "$calls" -w 3 -c 0 \
         --csv "$work/csv" >"$work/out" 2>&1 || return 1
-    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+    awk -F, -v column="$column" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
         $at["inplace"] + 0 == 0 && $at["inplace"] != "true" {
-            print $at["size_bytes"], $at["time_us"], $at["algo"] }' "$work/csv"
+            print $at["size_bytes"], $at[column], $at["algo"] }' "$work/csv"
 }
 
 # algos COLLECTIVE: those that serve it, as the error of an unknown name lists them
@@ -63,7 +65,7 @@ for collective; do
         done
         round=$((round + 1))
     done
-    echo "# $collective, $ranks ranks, median of $rounds rounds of $calls calls (us)"
+    echo "# $collective, $ranks ranks, median of $rounds rounds of $calls calls, $column"
     sort -k1,1 -k2,2n -k3,3g "$work/times" | awk '
         function flush() { if (n) { median[who, size] = time[int((n + 1) / 2)]; names[who] = 1 } n = 0 }
         { if ($1 != who || $2 != size) flush()

@@ -28,7 +28,8 @@ static struct {
  * neighbours are measured, and those with near numbers may be threads of one core. */
 static uint32_t cpus_list(const struct tw_cpus *cpus, uint32_t list[TW_CPUS_MOST])
 {
-    uint32_t all[TW_CPUS_MOST], count = 0, used = 0;
+    uint32_t all[TW_CPUS_MOST] = {0};
+    uint32_t count = 0, used = 0;
     for (uint32_t c = 0; c < TW_CPUS_MOST; c++)
         if (cpus->words[c / 64] >> c % 64 & 1)
             all[count++] = c;

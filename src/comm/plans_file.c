@@ -102,14 +102,16 @@ static enum twill_status file_add(struct tw_plans *plans, const char *path)
         return status;
     plans->nfiles++;
     const struct tw_plan *plan = file->plan;
-    for (const struct tw_plans_file *other = plans->files; other < file; other++)
-        if (other->plan->coll == plan->coll && other->plan->nranks == plan->nranks &&
-            other->plan->root == plan->root)
-            return tw_fail(TWILL_ERR_INVALID,
-                           "TWILL_PLAN_FILE: %s: plan %s is for the same calls as plan %s: %s of "
-                           "%d ranks, root %d",
-                           path, plan->name, other->plan->name,
-                           tw_coll_name((enum tw_coll)plan->coll), plan->nranks, plan->root);
+    for (const struct tw_plans_file *other = plans->files; other < file; other++) {
+        if (other->plan->coll != plan->coll || other->plan->nranks != plan->nranks ||
+            other->plan->root != plan->root)
+            continue;
+        return tw_fail(TWILL_ERR_INVALID,
+                       "TWILL_PLAN_FILE: %s: plan %s is for the same calls as plan %s: %s of %d "
+                       "ranks, root %d",
+                       path, plan->name, other->plan->name, tw_coll_name((enum tw_coll)plan->coll),
+                       plan->nranks, plan->root);
+    }
     return TWILL_OK;
 }
 

@@ -60,6 +60,30 @@ TEST_F(Facts, AnEntryThatMakesNoSenseIsItsRanks)
     EXPECT_EQ(memcmp(&facts, &before, sizeof facts), 0);
 }
 
+/* Ranks of one process, then with TWILL_PROBE=0, then one rank alone. */
+TEST(FactsOfRanks, AreMeasuredOnceAndAlikeAndOnlyWhereAsked)
+{
+    const tw_topo_measured nothing = {};
+    for (const char *probe : {"1", "0"}) {
+        set_params({{"PROBE", probe}});
+        twill_comm_t comms[2];
+        ASSERT_EQ(twill_comm_init_all(comms, 2, nullptr, nullptr), TWILL_OK);
+        EXPECT_EQ(memcmp(&comms[0]->facts, &comms[1]->facts, sizeof comms[0]->facts), 0);
+        EXPECT_GE(comms[0]->facts.cpus, 1u);
+        EXPECT_EQ(comms[0]->facts.one_process, 1u);
+        bool measured = memcmp(&comms[0]->facts.measured, &nothing, sizeof nothing) != 0;
+        EXPECT_EQ(measured, probe[0] == '1');
+        for (twill_comm_t comm : comms)
+            EXPECT_EQ(twill_comm_destroy(comm), TWILL_OK);
+    }
+    set_params({{"PROBE", "1"}});
+    twill_comm_t alone;
+    ASSERT_EQ(twill_comm_init_all(&alone, 1, nullptr, nullptr), TWILL_OK);
+    EXPECT_EQ(memcmp(&alone->facts.measured, &nothing, sizeof nothing), 0);
+    EXPECT_EQ(twill_comm_destroy(alone), TWILL_OK);
+    set_params({});
+}
+
 TEST(FactsCompare, NamesRanksAndWhatDiffers)
 {
     const tw_facts_stamp same = {1, 2, 3};
