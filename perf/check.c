@@ -2,9 +2,9 @@
 /* Knows: what the output of a call must be, computed here from the inputs' hashes.
  * Never knows: how twill reduces: floats are added in fp64, integers in 64 bits.
  *
- * Inputs are chosen so that a right result is exact in any order of operations (values.c), with
- * two exceptions that have a stated tolerance: avg of floats, one unit in the last place for its
- * division's rounding, and sums of narrow floats over more ranks than exact sums allow. */
+ * Inputs are chosen so that a right result is exact in any order of operations (values.c): averages
+ * are an exact sum, divided in fp32 (fp64 for float64) and rounded to the type. The exception has a
+ * stated tolerance: sums of narrow floats over more ranks than exact sums allow. */
 #include "config.h"
 
 #include <math.h>
@@ -18,11 +18,17 @@
 #define GUARD_BYTES 64
 #define BARRIER_LATE_NS 200000
 
+/* Most that an input is multiplied by before it is added. */
+static int weight(const struct perf_case *c)
+{
+    return c->redop == PERF_MULSUM ? PERF_MULSUM_MOST : 1;
+}
+
 static int float_limit(const struct perf_case *c, int ranks, enum perf_kind kind)
 {
     int digits = perf_type_digits(c->type);
     if (kind == PERF_SMALL) {
-        double limit = floor(ldexp(1, digits) / ranks);
+        double limit = floor(ldexp(1, digits) / ranks / weight(c));
         return limit < 1 ? 1 : limit > 1 << 20 ? 1 << 20 : (int)limit;
     }
     /* the product's exponent stays within the type's range: 6 is the narrowest (f8e4m3) */
@@ -48,24 +54,26 @@ static struct perf_values values_of(const struct perf_rank *rank, const struct p
     return values;
 }
 
+static bool adds(const struct perf_case *c)
+{
+    return c->redop == TWILL_SUM || c->redop == TWILL_AVG || c->redop == PERF_MULSUM;
+}
+
 /* Bound on the rounding of a sum that is not exact: n roundings of at most n * limit. */
 static double sum_slack(const struct perf_case *c, int ranks)
 {
     double unit = ldexp(1, -perf_type_digits(c->type));
     int limit = float_limit(c, ranks, PERF_SMALL);
-    double largest = (double)ranks * limit;
+    double largest = (double)ranks * limit * weight(c);
     return largest * unit <= 1 ? 0 : ranks * unit * largest;
 }
 
 void perf_check_tolerance_text(const struct perf_case *c, int ranks, char *text, size_t bytes)
 {
     bool floats = perf_op_info(c->op)->reduces && perf_type_digits(c->type);
-    bool sums = floats && (c->redop == TWILL_SUM || c->redop == TWILL_AVG);
-    if (sums && sum_slack(c, ranks) > 0)
+    if (floats && adds(c) && sum_slack(c, ranks) > 0)
         snprintf(text, bytes, "%g absolute, for the roundings of %d additions",
                  sum_slack(c, ranks) / (c->redop == TWILL_AVG ? ranks : 1), ranks);
-    else if (floats && c->redop == TWILL_AVG)
-        snprintf(text, bytes, "one unit in the last place, for the division");
     else
         snprintf(text, bytes, "exact");
 }
@@ -91,6 +99,12 @@ static uint64_t combine_integers(twill_type_t type, twill_redop_t op, uint64_t a
         return less ? b : a;
     case TWILL_MIN:
         return less ? a : b;
+    case TWILL_BAND:
+        return a & b;
+    case TWILL_BOR:
+        return a | b;
+    case TWILL_BXOR:
+        return a ^ b;
     default:
         return a + b;
     }
@@ -112,6 +126,8 @@ static void reduce_integers(const struct perf_values *values, const struct perf_
         perf_values_bits(values, r, first, n, bits);
         for (size_t i = 0; i < n; i++) {
             uint64_t value = perf_bits_extend(c->type, bits[i]);
+            if (c->redop == PERF_MULSUM)
+                value *= (uint64_t)perf_mulsum_scalar(r);
             expected->bits[i] =
                 r ? combine_integers(c->type, c->redop, expected->bits[i], value) : value;
         }
@@ -130,12 +146,20 @@ static double combine_floats(twill_redop_t op, double a, double b)
     case TWILL_PROD:
         return a * b;
     case TWILL_MAX:
-        return a < b ? b : a;
+        return a < b || (a == b && signbit(a)) ? b : a; /* -0 is below +0 */
     case TWILL_MIN:
-        return b < a ? b : a;
+        return b < a || (a == b && signbit(b)) ? b : a;
     default:
         return a + b;
     }
+}
+
+/* An exact result: fp64 holds it, and the quotient is rounded as stated above. */
+static uint64_t finish_float(const struct perf_case *c, int ranks, double number)
+{
+    if (c->redop == TWILL_AVG)
+        number = c->type == TWILL_FLOAT64 ? number / ranks : (float)(number / ranks);
+    return perf_bits_round(c->type, number);
 }
 
 static void reduce_floats(const struct perf_values *values, const struct perf_case *c, int ranks,
@@ -143,23 +167,27 @@ static void reduce_floats(const struct perf_values *values, const struct perf_ca
 {
     uint64_t scratch[BLOCK];
     double value[BLOCK], *number = expected->number;
-    perf_values_numbers(values, 0, first, n, scratch, number);
-    for (int r = 1; r < ranks; r++) {
+    for (int r = 0; r < ranks; r++) {
+        int factor = c->redop == PERF_MULSUM ? perf_mulsum_scalar(r) : 1;
         perf_values_numbers(values, r, first, n, scratch, value);
         for (size_t i = 0; i < n; i++)
-            number[i] = combine_floats(c->redop, number[i], value[i]);
+            number[i] =
+                r ? combine_floats(c->redop, number[i], factor * value[i]) : factor * value[i];
     }
-    bool sums = c->redop == TWILL_SUM || c->redop == TWILL_AVG;
-    double slack = sums ? sum_slack(c, ranks) : 0;
+    double slack = adds(c) ? sum_slack(c, ranks) : 0;
     double unit = ldexp(1, 1 - perf_type_digits(c->type));
+    expected->is_number = slack > 0;
     for (size_t i = 0; i < n; i++) {
+        if (!expected->is_number) {
+            expected->bits[i] = finish_float(c, ranks, number[i]);
+            continue;
+        }
         expected->tolerance[i] = slack;
         if (c->redop != TWILL_AVG)
             continue;
         number[i] /= ranks;
         expected->tolerance[i] = slack / ranks + fabs(number[i]) * unit;
     }
-    expected->is_number = true;
 }
 
 /* Elements that are one rank's input, block of it by block. */

@@ -152,8 +152,6 @@ enum perf_result perf_measure(struct perf_rank *rank, const struct perf_case *c,
     *row = (struct perf_row){.c = *c};
     perf_check_prepare(rank, c);
     enum twill_status status = perf_case_call(rank, c);
-    if (status == TWILL_ERR_UNSUPPORTED && (rank->options->all_types || rank->options->all_redops))
-        return PERF_UNSUPPORTED;
     for (int i = 1; i < rank->options->warmup && status == TWILL_OK; i++)
         status = perf_case_call(rank, c);
     if (!perf_ok(rank, status, perf_op_info(c->op)->name) || !take_times(rank, c, row) ||

@@ -108,20 +108,40 @@ static enum twill_status call_send_recv(const struct perf_rank *rank, const stru
     return sent < 0 ? sent : received < 0 ? received : status;
 }
 
+enum twill_status perf_mulsum_begin(struct perf_rank *rank, const struct perf_case *c)
+{
+    int value = perf_mulsum_scalar(rank->rank);
+    char scalar[8];
+    if (!infos[c->op].reduces || c->redop != PERF_MULSUM)
+        return TWILL_OK;
+    perf_bits_store(c->type, scalar, 0,
+                    perf_type_digits(c->type) ? perf_bits_round(c->type, value) : (uint64_t)value);
+    return twill_op_create_premul_sum(&rank->mulsum, scalar, c->type, TWILL_SCALAR_VALUE,
+                                      rank->comm);
+}
+
+enum twill_status perf_mulsum_end(const struct perf_rank *rank, const struct perf_case *c)
+{
+    if (!infos[c->op].reduces || c->redop != PERF_MULSUM)
+        return TWILL_OK;
+    return twill_op_destroy(rank->mulsum, rank->comm);
+}
+
 enum twill_status perf_case_call(const struct perf_rank *rank, const struct perf_case *c)
 {
     const void *send = perf_case_send(rank, c);
     void *recv = perf_case_recv(rank, c);
     twill_comm_t comm = rank->comm;
+    twill_redop_t redop = c->redop == PERF_MULSUM ? rank->mulsum : c->redop;
     switch (c->op) {
     case PERF_ALL_REDUCE:
-        return twill_all_reduce(send, recv, c->count, c->type, c->redop, comm, NULL);
+        return twill_all_reduce(send, recv, c->count, c->type, redop, comm, NULL);
     case PERF_REDUCE:
-        return twill_reduce(send, recv, c->count, c->type, c->redop, c->root, comm, NULL);
+        return twill_reduce(send, recv, c->count, c->type, redop, c->root, comm, NULL);
     case PERF_BROADCAST:
         return twill_broadcast(send, recv, c->count, c->type, c->root, comm, NULL);
     case PERF_REDUCE_SCATTER:
-        return twill_reduce_scatter(send, recv, c->count, c->type, c->redop, comm, NULL);
+        return twill_reduce_scatter(send, recv, c->count, c->type, redop, comm, NULL);
     case PERF_ALL_GATHER:
         return twill_all_gather(send, recv, c->count, c->type, comm, NULL);
     case PERF_ALL_TO_ALL:

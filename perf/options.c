@@ -26,7 +26,8 @@ static const char help[] =
     "  -c N         checked calls of each row (1); 0: none\n"
     "  -d TYPE      float (default), double, half, bfloat16, int8, uint8, int32, uint32, int64,\n"
     "               uint64, f8e4m3, f8e5m2; also float32, float64, float16; or all\n"
-    "  -o OP        sum (default), prod, max, min, avg; or all\n"
+    "  -o OP        sum (default), prod, max, min, avg; band, bor, bxor (integers);\n"
+    "               mulsum (each rank's input times a scalar of its own); or all\n"
     "  -r ROOT      root of rooted operations (0); -1 or all: each rank in turn\n"
     "  -t THREADS   ranks of each process, one a thread (1)\n"
     "  -R 0|1       1: buffers of twill_mem_alloc, registered with the communicator (0)\n"
@@ -102,10 +103,16 @@ static const struct type_row type_rows[PERF_TYPE_COUNT] = {
     [TWILL_FLOAT8E4M3] = {"float8e4m3", "f8e4m3", 1},
     [TWILL_FLOAT8E5M2] = {"float8e5m2", "f8e5m2", 1},
 };
-static const char *const redop_names[PERF_REDOP_COUNT] = {"sum", "prod", "max", "min", "avg"};
+static const char *const redop_names[PERF_REDOP_COUNT] = {"sum",  "prod", "max",  "min",   "avg",
+                                                          "band", "bor",  "bxor", "mulsum"};
 
 const char *perf_type_name(twill_type_t type) { return type_rows[type].name; }
 const char *perf_redop_name(twill_redop_t redop) { return redop_names[redop]; }
+bool perf_redop_fits(twill_redop_t redop, twill_type_t type)
+{
+    return perf_type_digits(type) == 0 ||
+           (redop != TWILL_BAND && redop != TWILL_BOR && redop != TWILL_BXOR);
+}
 size_t perf_type_bytes(twill_type_t type) { return type_rows[type].bytes; }
 
 static int usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -180,8 +187,6 @@ static int parse_redop(struct perf_options *options, const char *text)
     for (int i = 0; i < PERF_REDOP_COUNT; i++)
         if (options->all_redops || strcmp(text, redop_names[i]) == 0)
             options->redops[options->redop_count++] = (twill_redop_t)i;
-    if (strcmp(text, "mulsum") == 0)
-        return usage("-o mulsum: created reductions are not in this build");
     return options->redop_count ? -1 : usage("-o: unknown operation '%s'", text);
 }
 
@@ -314,6 +319,10 @@ static int check_together(const struct perf_options *options)
 {
     if (options->op_count == 0)
         return usage("no operation given");
+    if (!options->all_redops && !options->all_types &&
+        !perf_redop_fits(options->redops[0], options->types[0]))
+        return usage("-o %s is of integers, not of %s", redop_names[options->redops[0]],
+                     type_rows[options->types[0]].name);
     if (options->min_bytes < 1)
         return usage("-b must be at least 1");
     if (options->min_bytes > options->max_bytes)

@@ -30,7 +30,10 @@ enum perf_op {
 };
 
 #define PERF_TYPE_COUNT 12
-#define PERF_REDOP_COUNT 5
+#define PERF_REDOP_COUNT 9
+/* twill's own reductions by their values, and behind them a created sum: each rank's input times
+ * perf_mulsum_scalar of the rank. */
+#define PERF_MULSUM ((twill_redop_t)(PERF_REDOP_COUNT - 1))
 #define PERF_MAX_SIZES 10000
 #define PERF_MAX_THREADS 1024
 #define PERF_ROOT_ALL (-1)
@@ -45,7 +48,7 @@ struct perf_options {
     int type_count;
     twill_redop_t redops[PERF_REDOP_COUNT];
     int redop_count;
-    bool all_types, all_redops; /* asked for by "all": those that are not served are passed over */
+    bool all_types, all_redops; /* asked for by "all": pairs that do not fit are left out */
     int root;                   /* PERF_ROOT_ALL: every rank in turn */
     int threads;
     bool list;      /* say what would run; run nothing */
@@ -61,6 +64,8 @@ int perf_options_parse(struct perf_options *options, int argc, char **argv);
 size_t perf_options_next_size(const struct perf_options *options, size_t from);
 const char *perf_type_name(twill_type_t type);
 const char *perf_redop_name(twill_redop_t redop);
+/** Bitwise operations are of integers only. */
+bool perf_redop_fits(twill_redop_t redop, twill_type_t type);
 size_t perf_type_bytes(twill_type_t type);
 
 /* ---- values (values.c): what a rank's input holds, without keeping it --------------------------
@@ -92,8 +97,12 @@ void perf_values_store(const struct perf_values *values, int rank, size_t first,
                        void *data);
 /** Bits of element i as they lie in memory. */
 uint64_t perf_bits_load(twill_type_t type, const void *data, size_t i);
+void perf_bits_store(twill_type_t type, void *data, size_t i, uint64_t bits);
 /** A float's value. */
 double perf_bits_decode(twill_type_t type, uint64_t bits);
+/** The float nearest to value, ties to even; above the largest number inf, or for float8 the
+ * largest number. value is no NaN. */
+uint64_t perf_bits_round(twill_type_t type, double value);
 /** An integer's value, sign-extended when the type is signed. */
 uint64_t perf_bits_extend(twill_type_t type, uint64_t bits);
 
@@ -108,6 +117,7 @@ struct perf_rank {
     char *send, *recv;           /* owned; max_bytes each, guards around them */
     void *send_base, *recv_base; /* what is freed */
     twill_reg_t send_reg, recv_reg;
+    twill_redop_t mulsum; /* while PERF_MULSUM of a type is swept */
     size_t buffer_bytes;
     char *gather;       /* owned: one record for each rank, and one of its own behind them */
     double *times;      /* owned: [iterations] */
@@ -140,6 +150,12 @@ const struct perf_op_info *perf_op_info(enum perf_op op);
 
 /** Fill count, size_bytes, send_count and recv_count for a size of the sweep. */
 void perf_case_shape(struct perf_case *c, size_t bytes, int ranks);
+/** What PERF_MULSUM multiplies a rank's input by: small, so that sums stay exact. */
+#define PERF_MULSUM_MOST 2
+static inline int perf_mulsum_scalar(int rank) { return 1 + rank % PERF_MULSUM_MOST; }
+/** Make and end the created sum of c; nothing for other reductions. */
+enum twill_status perf_mulsum_begin(struct perf_rank *rank, const struct perf_case *c);
+enum twill_status perf_mulsum_end(const struct perf_rank *rank, const struct perf_case *c);
 const void *perf_case_send(const struct perf_rank *rank, const struct perf_case *c);
 void *perf_case_recv(const struct perf_rank *rank, const struct perf_case *c);
 enum twill_status perf_case_call(const struct perf_rank *rank, const struct perf_case *c);
@@ -174,7 +190,7 @@ struct perf_row {
     struct twill_choice choice; /* algo "": the operation has none (send_recv) */
 };
 
-enum perf_result { PERF_DONE, PERF_UNSUPPORTED, PERF_FAILED };
+enum perf_result { PERF_DONE, PERF_FAILED };
 
 /** Warm up, time and check one case. Every rank gets the same row. */
 enum perf_result perf_measure(struct perf_rank *rank, const struct perf_case *c,

@@ -151,14 +151,15 @@ static enum perf_result sweep_roots(struct sweep *sweep, struct perf_case *c)
 static bool sweep_kind(struct sweep *sweep, struct perf_case *c)
 {
     bool speaks = sweep->rank->rank == 0;
+    if (!sweep->rank->options->list &&
+        !perf_ok(sweep->rank, perf_mulsum_begin(sweep->rank, c), "twill_op_create_premul_sum"))
+        return false;
     if (speaks && !sweep->rank->options->list)
         perf_report_tolerance(c, sweep->rank->size);
-    enum perf_result result = sweep_roots(sweep, c);
-    if (result == PERF_UNSUPPORTED && speaks)
-        printf("# %s of %s: passed over, this build does not serve it\n",
-               perf_op_info(c->op)->reduces ? perf_redop_name(c->redop) : perf_op_info(c->op)->name,
-               perf_type_name(c->type));
-    return result != PERF_FAILED;
+    if (sweep_roots(sweep, c) == PERF_FAILED)
+        return false;
+    return sweep->rank->options->list ||
+           perf_ok(sweep->rank, perf_mulsum_end(sweep->rank, c), "twill_op_destroy");
 }
 
 static bool sweep_op(struct sweep *sweep, enum perf_op op)
@@ -174,6 +175,8 @@ static bool sweep_op(struct sweep *sweep, enum perf_op op)
         for (int o = 0; o < redops; o++) {
             c.type = options->types[t];
             c.redop = options->redops[o];
+            if (info->reduces && !perf_redop_fits(c.redop, c.type))
+                continue; /* one of both was "all" */
             if (!sweep_kind(sweep, &c))
                 return false;
         }

@@ -43,22 +43,35 @@ static uint64_t width_mask(twill_type_t type)
     return UINT64_MAX >> (64 - 8 * perf_type_bytes(type));
 }
 
-/* Bits of a value that the format holds exactly. */
+/* Bits of the largest number. */
+static uint64_t largest(twill_type_t type)
+{
+    const struct format *format = &formats[type];
+    uint64_t inf = ((1ull << format->exponent_bits) - 1) << format->fraction_bits;
+    return type == TWILL_FLOAT8E4M3 ? 0x7e : inf - 1; /* e4m3 has one NaN up there, and no inf */
+}
+
+/* Of a type narrower than a double: the magnitude is counted in units of its last place, which the
+ * C library rounds to a whole number, to nearest even. A carry into the next exponent is right by
+ * itself. */
 static uint64_t encode(twill_type_t type, double value)
 {
     const struct format *format = &formats[type];
-    uint64_t sign = signbit(value) ? 1 : 0;
-    uint64_t bits = 0;
-    if (value != 0) {
-        int exponent;
-        double fraction = frexp(fabs(value), &exponent); /* in [0.5, 1) */
-        int biased = exponent - 1 + (1 << (format->exponent_bits - 1)) - 1;
-        bits = (uint64_t)ldexp(fraction * 2 - 1, format->fraction_bits) |
-               (uint64_t)biased << format->fraction_bits;
-    }
-    return bits | sign << (format->exponent_bits + format->fraction_bits);
+    uint64_t sign = signbit(value) ? 1ull << (format->exponent_bits + format->fraction_bits) : 0;
+    int bias = (1 << (format->exponent_bits - 1)) - 1;
+    bool is_8_bit = type == TWILL_FLOAT8E4M3 || type == TWILL_FLOAT8E5M2;
+    uint64_t over = is_8_bit ? largest(type) : largest(type) + 1;
+    if (value == 0)
+        return sign;
+    if (isinf(value))
+        return sign | over;
+    int exponent = ilogb(value) < 1 - bias ? 1 - bias : ilogb(value);
+    double units = rint(ldexp(fabs(value), format->fraction_bits - exponent));
+    uint64_t bits = ((uint64_t)(exponent + bias - 1) << format->fraction_bits) + (uint64_t)units;
+    return sign | (bits > largest(type) ? over : bits);
 }
 
+/* Of a value that the type holds exactly, or of any for float32. */
 static uint64_t encode_fast(twill_type_t type, double value)
 {
     float single = (float)value;
@@ -77,6 +90,12 @@ static uint64_t encode_fast(twill_type_t type, double value)
     default:
         return encode(type, value);
     }
+}
+
+uint64_t perf_bits_round(twill_type_t type, double value)
+{
+    return type == TWILL_FLOAT32 || type == TWILL_FLOAT64 ? encode_fast(type, value)
+                                                          : encode(type, value);
 }
 
 double perf_bits_decode(twill_type_t type, uint64_t bits)
@@ -193,6 +212,21 @@ void perf_values_numbers(const struct perf_values *values, int rank, size_t firs
     }
 }
 
+static void store_bits(char *data, size_t i, size_t width, uint64_t bits)
+{
+    uint32_t word = (uint32_t)bits;
+    uint16_t half = (uint16_t)bits;
+    char *to = data + i * width;
+    if (width == 8)
+        memcpy(to, &bits, 8);
+    else if (width == 4)
+        memcpy(to, &word, 4);
+    else if (width == 2)
+        memcpy(to, &half, 2);
+    else
+        *to = (char)bits;
+}
+
 void perf_values_store(const struct perf_values *values, int rank, size_t first, size_t n,
                        void *data)
 {
@@ -202,20 +236,15 @@ void perf_values_store(const struct perf_values *values, int rank, size_t first,
     for (size_t done = 0; done < n;) {
         size_t some = n - done < 256 ? n - done : 256;
         perf_values_bits(values, rank, first + done, some, bits);
-        for (size_t i = 0; i < some; i++, to += width) {
-            uint32_t word = (uint32_t)bits[i];
-            uint16_t half = (uint16_t)bits[i];
-            if (width == 8)
-                memcpy(to, &bits[i], 8);
-            else if (width == 4)
-                memcpy(to, &word, 4);
-            else if (width == 2)
-                memcpy(to, &half, 2);
-            else
-                *to = (char)bits[i];
-        }
+        for (size_t i = 0; i < some; i++)
+            store_bits(to, done + i, width, bits[i]);
         done += some;
     }
+}
+
+void perf_bits_store(twill_type_t type, void *data, size_t i, uint64_t bits)
+{
+    store_bits(data, i, perf_type_bytes(type), bits);
 }
 
 uint64_t perf_bits_load(twill_type_t type, const void *data, size_t i)

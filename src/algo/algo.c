@@ -10,6 +10,35 @@
 #define ORDERED_ALL                                                                                \
     (SERVES(ALL_REDUCE) | SERVES(REDUCE) | SERVES(REDUCE_SCATTER) | SERVES(REDUCE_SCATTER_V))
 
+/* ---- parameters ------------------------------------------------------------------------------ */
+
+static uint32_t radix_value(int nranks, size_t i)
+{
+    uint32_t radix = i < 6 ? 2u << i : 0;
+    return radix < (uint32_t)nranks ? radix : 0;
+}
+
+/* Powers of two up to half of the ranks, rounded up. */
+static uint32_t aggregation_value(int nranks, size_t i)
+{
+    return i < 30 && 1u << i < (uint32_t)nranks ? 1u << i : 0;
+}
+
+/* Divisors, but for those that make one level of two. */
+static uint32_t group_value(int nranks, size_t i)
+{
+    for (int group = 2; group <= nranks / 2; group++)
+        if (nranks % group == 0 && i-- == 0)
+            return (uint32_t)group;
+    return 0;
+}
+
+static const struct tw_algo_param by_radix = {"radix", radix_value};
+static const struct tw_algo_param by_aggregation = {"aggregation", aggregation_value};
+static const struct tw_algo_param by_group = {"group", group_value};
+
+/* ---- the registry ---------------------------------------------------------------------------- */
+
 static const struct tw_algo algos[] = {
     {.name = "ring",
      .colls = SERVES(ALL_REDUCE) | SERVES(REDUCE_SCATTER) | SERVES(ALL_GATHER) | SERVES(BROADCAST) |
@@ -75,7 +104,7 @@ static const struct tw_algo algos[] = {
      .generate = tw_algo_binomial},
     {.name = "knomial",
      .colls = SERVES(BROADCAST) | SERVES(REDUCE) | SERVES(GATHER) | SERVES(SCATTER),
-     .param = "radix",
+     .param = &by_radix,
      .source = "Bar-Noy and Kipnis 1994; Thakur, Rabenseifner and Gropp 2005",
      .generate = tw_algo_knomial},
     {.name = "double_tree",
@@ -88,7 +117,7 @@ static const struct tw_algo algos[] = {
      .generate = tw_algo_bruck},
     {.name = "pat",
      .colls = SERVES(ALL_GATHER) | SERVES(ALL_GATHER_V) | SERVES(REDUCE_SCATTER),
-     .param = "aggregation",
+     .param = &by_aggregation,
      .source = "Jeaugey 2025",
      .generate = tw_algo_pat},
     {.name = "linear",
@@ -100,6 +129,11 @@ static const struct tw_algo algos[] = {
      .colls = SERVES(ALL_TO_ALL) | SERVES(ALL_TO_ALL_V),
      .source = "Thakur, Rabenseifner and Gropp 2005, section 4.3; Mendelsohn and Rosa 1985",
      .generate = tw_algo_pairwise},
+    {.name = "two_level",
+     .colls = SERVES(ALL_REDUCE) | SERVES(REDUCE_SCATTER) | SERVES(ALL_GATHER) | SERVES(BROADCAST),
+     .param = &by_group,
+     .source = "Karonis et al. 2000; Jain and Sabharwal 2010, section 4",
+     .generate = tw_algo_two_level},
     {.name = "dissemination",
      .colls = SERVES(BARRIER),
      .source = "Hensgen, Finkel and Manber 1988",
@@ -119,6 +153,8 @@ const struct tw_algo *tw_algo_find(const char *name, enum tw_coll coll)
             return (unsigned)coll < TW_COLL_COUNT && (algo->colls >> coll & 1) ? algo : NULL;
     return NULL;
 }
+
+/* ---- choice ---------------------------------------------------------------------------------- */
 
 /*
  * Thresholds until the cost model prices plans on measured links. Small calls pay for rounds: one
@@ -191,4 +227,22 @@ const struct tw_algo *tw_algo_choose(enum tw_coll coll, int nranks, uint64_t byt
         break;
     }
     return name ? tw_algo_find(name, coll) : NULL;
+}
+
+const struct tw_algo *tw_algo_choose_ordered(enum tw_coll coll, int nranks, uint64_t bytes)
+{
+    const struct tw_coll_rule *rule = tw_coll_rule(coll);
+    if (!rule || !rule->reduces)
+        return tw_algo_choose(coll, nranks, bytes);
+    if (coll == TW_COLL_REDUCE_SCATTER || coll == TW_COLL_REDUCE_SCATTER_V)
+        return tw_algo_find("ordered", coll);
+    if (nranks <= FEW_RANKS && bytes <= ONE_SHOT_BYTES)
+        return tw_algo_find("ordered_direct", coll);
+    return tw_algo_find(bytes <= SHORT_BYTES ? "ordered_tree" : "ordered", coll);
+}
+
+bool tw_algo_serves(const struct tw_algo *algo, enum tw_coll coll, bool ordered)
+{
+    uint32_t served = ordered && tw_coll_rule(coll)->reduces ? algo->deterministic : algo->colls;
+    return served >> coll & 1;
 }

@@ -8,8 +8,9 @@
 #include "plan/cost.h"
 
 /*
- * Every algorithm of the registry that serves the collective is priced at each power of two; the
- * cheapest wins, the first of the registry among equals. Where the winner changes the border is
+ * Every algorithm of the registry that serves the collective is priced at each power of two, but
+ * for those that were twice as dear at a smaller size as the best is now; the cheapest wins, the
+ * first of the registry among equals. Where the winner changes the border is
  * looked for in eighths of the smaller size. Sizes are bytes of the larger of the call's buffers,
  * as in tw_algo_choose.
  *
@@ -24,6 +25,7 @@ struct tw_crossover_args {
     int root;
     uint32_t channels;
     uint32_t caps; /* tw_plan_cap that the links offer; algorithms that need more are left out */
+    bool deterministic;  /* only algorithms that do it in the defined order */
     uint32_t type_bytes; /* of an element; sizes are rounded up to whole elements a group */
     uint64_t max_bytes;  /* priced up to here; beyond it the last winner holds. 1 to 1 TiB */
     const struct tw_cost_net *net;

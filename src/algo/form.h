@@ -163,6 +163,7 @@ enum twill_status tw_algo_double_tree(const struct tw_algo_args *args, struct tw
 enum twill_status tw_algo_bruck(const struct tw_algo_args *args, struct tw_plan **plan);
 enum twill_status tw_algo_pat(const struct tw_algo_args *args, struct tw_plan **plan);
 enum twill_status tw_algo_pairwise(const struct tw_algo_args *args, struct tw_plan **plan);
+enum twill_status tw_algo_two_level(const struct tw_algo_args *args, struct tw_plan **plan);
 enum twill_status tw_algo_linear(const struct tw_algo_args *args, struct tw_plan **plan);
 enum twill_status tw_algo_dissemination(const struct tw_algo_args *args, struct tw_plan **plan);
 

@@ -11,6 +11,7 @@ libtwill_core_la_SOURCES += \
 	src/algo/ordered.c \
 	src/algo/ordered_halving.c \
 	src/algo/put.c \
+	src/algo/two_level.c \
 	src/algo/knomial.c \
 	src/algo/double_tree.c \
 	src/algo/bruck.c \

@@ -17,9 +17,9 @@ struct tw_host {
 };
 enum twill_status tw_host_get(const char *hostid_override, struct tw_host *host);
 
-/** The user's folder for files of this boot (XDG_RUNTIME_DIR), an absolute path that still has to be
- * checked. @return false: not set, relative, longer than bytes, or of a program that runs with more
- * rights than its caller */
+/** The user's folder for files of this boot (XDG_RUNTIME_DIR), an absolute path that still has to
+ * be checked. @return false: not set, relative, longer than bytes, or of a program that runs with
+ * more rights than its caller */
 bool tw_host_runtime_dir(char *path, size_t bytes);
 
 /** How many CPUs this process's cgroup lets it use, rounded up; 0: no limit. */

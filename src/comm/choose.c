@@ -260,7 +260,8 @@ static enum twill_status pick_unpriced(const struct tw_choose_args *args, enum t
                                        uint64_t bytes, const struct tw_algo **algo)
 {
     const struct rule rule = {args->allowed[coll]};
-    *algo = tw_algo_choose(coll, (int)args->nranks, bytes);
+    *algo = args->ordered ? tw_algo_choose_ordered(coll, (int)args->nranks, bytes)
+                          : tw_algo_choose(coll, (int)args->nranks, bytes);
     for (size_t i = 0; *algo == NULL || is_left_out(&rule, *algo); i++) {
         *algo = tw_algo_at(i);
         if (*algo == NULL)

@@ -18,8 +18,8 @@ struct tw_choose_args {
     uint64_t allowed[TW_COLL_COUNT]; /* bit i: algorithm i of the registry may be chosen */
     uint64_t fifo_bytes, scratch_bytes, signal_count; /* that the links have */
     uint32_t nranks, channels;
-    uint32_t caps;   /* tw_plan_cap that the links offer */
-    uint32_t unused; /* 0: the struct is compared as bytes */
+    uint32_t caps;    /* tw_plan_cap that the links offer */
+    uint32_t ordered; /* 1: reductions in the defined order only. The struct is compared as bytes */
 };
 
 /* Costs of the host that was measured, then those of the file.

@@ -63,13 +63,12 @@ static enum twill_status shares_claim(struct closing *c)
     return TWILL_OK;
 }
 
-static bool share_append(struct share *share, bool batch, size_t nops)
+/* item NULL: there was no memory for it. */
+static bool share_append(struct share *share, struct tw_item *item)
 {
-    struct tw_item *item = tw_item_create(share->comm, batch, (uint32_t)nops);
     if (!item)
         return false;
     item->waited = false; /* until one of its ops has no stream */
-    item->nops = 0;       /* so far */
     if (share->last)
         share->last->next = item;
     else
@@ -81,11 +80,21 @@ static bool share_append(struct share *share, bool batch, size_t nops)
 static bool share_note(struct share *share, const struct tw_call *call)
 {
     bool batch = call->info.coll == TW_COLL_P2P;
-    if (!batch && !share_append(share, false, 1))
+    if (!batch && !share_append(share, tw_item_create_call(call, false)))
         return false;
     struct tw_item *item = batch ? share->batch : share->last;
-    tw_op_init(&item->ops[item->nops++], call);
+    if (batch)
+        tw_op_init(&item->ops[item->nops++], call);
     item->waited |= !call->stream;
+    return true;
+}
+
+static bool share_append_batch(struct share *share)
+{
+    if (!share_append(share, tw_item_create(share->comm, true, (uint32_t)share->nsendrecvs)))
+        return false;
+    share->batch = share->last;
+    share->batch->nops = 0; /* so far */
     return true;
 }
 
@@ -99,9 +108,8 @@ static enum twill_status shares_fill(struct closing *c)
             return TWILL_ERR_NOMEM;
     for (size_t i = 0; i < c->nshares; i++) {
         struct share *share = &c->shares[i];
-        if (share->nsendrecvs && !share_append(share, true, share->nsendrecvs))
+        if (share->nsendrecvs && !share_append_batch(share))
             return TWILL_ERR_NOMEM;
-        share->batch = share->last;
     }
     for (size_t i = 0; i < c->ncalls; i++)
         if (is_sendrecv(&c->calls[i]))

@@ -23,6 +23,8 @@ struct tw_op {
     struct tw_stream *stream; /* borrowed; NULL: somebody waits for the item */
     uint64_t ticket; /* of the group or call: ops with one ticket do not wait for another */
     struct tw_op *stream_next, *lane_next;
+    struct tw_mark *mark; /* a point in the stream and no call (event.c); NULL: a call */
+    bool is_wait;         /* leaves the stream once the mark is reached; else it is the mark */
     struct tw_exec *exec; /* borrowed from ops; NULL: not started */
     uint64_t number;
     struct tw_record_wait wait;
@@ -92,6 +94,12 @@ void tw_item_init(struct tw_item *item, struct twill_comm *comm, bool batch, str
                   uint32_t nops);
 /** An item with room for nops ops behind it, to be initialised; free() frees. NULL: no memory. */
 struct tw_item *tw_item_create(struct twill_comm *comm, bool batch, uint32_t nops);
+/** An item of one call, with a copy of its counts; free() frees. NULL: no memory. */
+struct tw_item *tw_item_create_call(const struct tw_call *call, bool batch);
+/** Words that the counts of a v-variant take, all arrays together. */
+size_t tw_call_words(const struct tw_call *call);
+/** Move the counts into words[tw_call_words], which outlive the user's. */
+void tw_counts_copy(struct tw_call_counts *counts, int size, size_t *words);
 
 /* ---- running (run.c) --------------------------------------------------------------------------
  */
@@ -147,10 +155,12 @@ enum twill_status tw_plans_p2p(const struct twill_comm *comm, int peer, bool is_
 #define TW_STREAM_MAGIC 0x747773747265616dull
 
 struct tw_stream {
-    uint64_t magic;           /* TW_STREAM_MAGIC while alive */
-    struct tw_proc *proc;     /* referenced from the first call on; NULL before */
-    struct tw_op *head;       /* calls that are not done, in order; under the engine's lock */
-    struct tw_op *tail;       /* valid while head is not NULL */
+    uint64_t magic;                /* TW_STREAM_MAGIC while alive */
+    struct tw_proc *proc;          /* referenced from the first call on; NULL before */
+    struct tw_op *head;            /* calls that are not done, in order; under the engine's lock */
+    struct tw_op *tail;            /* valid while head is not NULL */
+    bool waits;                    /* the head waits for a mark; under the engine's lock */
+    struct tw_stream *waiter_next; /* of those that wait for one mark */
     enum twill_status status; /* first error that was not reported yet; under the engine's lock */
     char text[TW_ERROR_TEXT_BYTES];
 };
@@ -175,6 +185,20 @@ enum twill_status tw_progress_submit(struct tw_progress *progress, struct tw_ite
 void tw_progress_wait(struct tw_progress *progress, const struct tw_item *item);
 /** Sleep until nothing of ops is queued or, with `failure_ends`, its communicator has failed. */
 void tw_progress_drain(struct tw_progress *progress, const struct tw_ops *ops, bool failure_ends);
+/* What events are made of. */
+void tw_progress_lock(struct tw_progress *progress);
+/** @param moved  whoever sleeps looks again */
+void tw_progress_unlock(struct tw_progress *progress, bool moved);
+/** Locked: sleep until something has happened. */
+void tw_progress_sleep(struct tw_progress *progress);
+/** Locked: append a mark or a wait (owned from now on) to a stream that is attached. */
+void tw_progress_mark(struct tw_progress *progress, struct tw_stream *stream, struct tw_op *op);
+/** Locked: marks at the stream's head are reached, and waits for them leave other streams.
+ * @return something was (event.c) */
+bool tw_stream_settle(struct tw_stream *stream);
+/** Of tw_stream_await. */
+enum twill_status tw_progress_await(struct tw_progress *progress, const struct tw_stream *stream,
+                                    const struct twill_comm *comm);
 /** Everybody who sleeps looks again. */
 void tw_progress_wake(struct tw_progress *progress);
 /** Wait (or look) whether a stream is empty, and take its error. */

@@ -25,7 +25,7 @@ bool tw_plans_want_scratch(const struct tw_params *params)
 static uint64_t allowed_of(const struct tw_plans *plans, enum tw_coll coll)
 {
     uint64_t allowed = 0;
-    bool ordered = plans->comm->args.deterministic && tw_coll_rule(coll)->reduces;
+    bool ordered = plans->ordered && tw_coll_rule(coll)->reduces;
     const struct tw_algo *algo;
     for (size_t i = 0; i < 64 && (algo = tw_algo_at(i)) != NULL; i++) {
         bool in_order = algo->deterministic >> coll & 1;
@@ -50,6 +50,7 @@ static enum twill_status choose_open(struct tw_plans *plans, const struct tw_par
     args.scratch_bytes = tw_ops_scratch_bytes(comm);
     args.signal_count = tw_chan_signal_count(comm->chan);
     args.nranks = (uint32_t)comm->size;
+    args.ordered = plans->ordered;
     args.channels = plans->channels;
     args.caps = tw_chan_scratch_bytes(comm->chan) ? TW_CAP_PUT_SCRATCH : 0;
     plans->table_hash = tw_cost_table_hash(&args.table);
@@ -65,6 +66,7 @@ enum twill_status tw_plans_create(struct twill_comm *comm, struct tw_plans **pla
     p->comm = comm;
     p->channels = comm->args.channels > 0 ? (uint32_t)comm->args.channels : 1;
     p->check = params->check_plans;
+    p->ordered = comm->args.deterministic;
     enum twill_status status = tw_plans_read_proto(params->proto);
     if (!tw_failed(status))
         status = tw_plans_read_algo(p, params->algo);
@@ -123,7 +125,12 @@ static uint64_t call_bytes(const struct tw_call_info *info, int size)
     case TW_COLL_REDUCE_SCATTER:
     case TW_COLL_ALL_GATHER:
     case TW_COLL_ALL_TO_ALL:
+    case TW_COLL_GATHER:
+    case TW_COLL_SCATTER:
         return bytes * (uint64_t)size;
+    case TW_COLL_REDUCE_SCATTER_V:
+    case TW_COLL_ALL_GATHER_V:
+        return (uint64_t)info->total * tw_type_bytes(info->type);
     default:
         return bytes;
     }
@@ -214,7 +221,6 @@ static enum twill_status entry_make(const struct tw_plans *plans, enum tw_coll c
 struct pick {
     const struct tw_algo *algo;
     uint32_t param;
-    bool forced;
 };
 
 static struct tw_plans_entry *entry_find(const struct tw_plans *plans,
@@ -266,25 +272,14 @@ static enum twill_status entry_get_other(struct tw_plans *plans, const struct tw
 /* ---- who decides ------------------------------------------------------------------------------
  */
 
-static enum twill_status pick_forced(const struct tw_plans *plans, enum tw_coll coll,
-                                     struct pick *pick)
-{
-    *pick = (struct pick){plans->forced[coll], plans->forced_param[coll], true};
-    if (!plans->comm->args.deterministic || !tw_coll_rule(coll)->reduces ||
-        pick->algo->deterministic >> coll & 1)
-        return TWILL_OK;
-    return tw_fail(TWILL_ERR_UNSUPPORTED,
-                   "%s: TWILL_ALGO forces %s, which does not add in the defined order that "
-                   "deterministic=1 asks for",
-                   tw_coll_name(coll), pick->algo->name);
-}
-
 /* Without a lock or a price after the first call of a size class. */
 static enum twill_status pick_find(struct tw_plans *plans, const struct tw_call_info *info,
                                    struct pick *pick)
 {
-    if (plans->forced[info->coll])
-        return pick_forced(plans, info->coll, pick);
+    if (plans->forced[info->coll]) {
+        *pick = (struct pick){plans->forced[info->coll], plans->forced_param[info->coll]};
+        return TWILL_OK;
+    }
     uint64_t bytes = call_bytes(info, plans->comm->size);
     const struct tw_algo **chosen = &plans->chosen[info->coll][tw_choose_class(bytes)];
     *pick = (struct pick){.algo = *chosen};
@@ -314,7 +309,7 @@ enum twill_status tw_plans_get(struct tw_plans *plans, const struct tw_call_info
     const struct tw_plans_file *file = plans->nfiles ? file_find(plans, info) : NULL;
     if (file)
         return file_get(plans, info, file, plan, algo_hash);
-    struct pick pick = {.forced = false};
+    struct pick pick = {.algo = NULL};
     struct tw_plans_entry *entry = NULL;
     enum twill_status status = pick_find(plans, info, &pick);
     if (!tw_failed(status))
@@ -338,8 +333,10 @@ enum twill_status tw_plans_price(const struct tw_plans *plans, const struct tw_c
     const struct twill_comm *comm = plans->comm;
     const uint32_t type_bytes = (uint32_t)tw_type_bytes(info->type);
     const struct tw_plans_file *file = file_find(plans, info);
+    bool all = info->coll == TW_COLL_REDUCE_SCATTER_V || info->coll == TW_COLL_ALL_GATHER_V;
+    const uint64_t count = all ? info->total / (size_t)comm->size : info->count; /* the mean one */
     if (file)
-        return tw_choose_price(plans->choose, file->plan, info->count, type_bytes, time_ps);
+        return tw_choose_price(plans->choose, file->plan, count, type_bytes, time_ps);
     struct tw_algo_args args = {
         .coll = info->coll,
         .nranks = comm->size,
@@ -359,7 +356,7 @@ enum twill_status tw_plans_price(const struct tw_plans *plans, const struct tw_c
     if (!tw_failed(status))
         status = algo->generate(&args, &plan);
     if (!tw_failed(status))
-        status = tw_choose_price(plans->choose, plan, info->count, type_bytes, time_ps);
+        status = tw_choose_price(plans->choose, plan, count, type_bytes, time_ps);
     tw_plan_destroy(plan);
     return status;
 }

@@ -29,6 +29,7 @@ struct tw_plans {
     struct twill_comm *comm; /* borrowed */
     uint32_t channels;
     bool check;
+    bool ordered;                                /* reductions in the defined order only */
     struct tw_choose *choose;                    /* referenced */
     uint64_t table_hash;                         /* of the costs that choose has */
     const struct tw_algo *forced[TW_COLL_COUNT]; /* by TWILL_ALGO; NULL: chosen */

@@ -60,16 +60,21 @@ enum twill_status tw_plans_prove(const struct tw_plan *plan, const char *what)
 }
 
 /* A whole plan of a collective, proven. */
-static enum twill_status plan_check(const struct tw_plan *plan, const char *path)
+static enum twill_status plan_check(const struct tw_plan *plan, const char *path, bool ordered)
 {
     if (plan->only_rank >= 0 || plan->coll == TW_COLL_P2P)
         return tw_fail(TWILL_ERR_INVALID,
                        "TWILL_PLAN_FILE: %s: plan %s is not the whole plan of a collective", path,
                        plan->name);
+    if (ordered && !plan->deterministic && tw_coll_rule((enum tw_coll)plan->coll)->reduces)
+        return tw_fail(TWILL_ERR_INVALID,
+                       "TWILL_PLAN_FILE: %s: plan %s does not claim the defined order, which the "
+                       "deterministic mode wants of %s",
+                       path, plan->name, tw_coll_name((enum tw_coll)plan->coll));
     return tw_plans_prove(plan, path);
 }
 
-static enum twill_status file_load(const char *path, struct tw_plans_file *file)
+static enum twill_status file_load(const char *path, bool ordered, struct tw_plans_file *file)
 {
     char *text = NULL;
     size_t bytes = 0;
@@ -82,7 +87,7 @@ static enum twill_status file_load(const char *path, struct tw_plans_file *file)
     free(text);
     if (tw_failed(status))
         return tw_fail(status, "TWILL_PLAN_FILE: %s: %s", path, tw_fail_text());
-    status = plan_check(plan, path);
+    status = plan_check(plan, path, ordered);
     if (tw_failed(status)) {
         tw_plan_destroy(plan);
         return status;
@@ -97,7 +102,7 @@ static enum twill_status file_add(struct tw_plans *plans, const char *path)
         return tw_fail(TWILL_ERR_INVALID, "TWILL_PLAN_FILE names more than %d files",
                        TW_PLANS_FILES_MOST);
     struct tw_plans_file *file = &plans->files[plans->nfiles];
-    enum twill_status status = file_load(path, file);
+    enum twill_status status = file_load(path, plans->ordered, file);
     if (tw_failed(status))
         return status;
     plans->nfiles++;

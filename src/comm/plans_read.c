@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIST_BYTES 400
+#define LIST_BYTES 512
 #define PARAM_MOST 65536
 
 /* ---- what is known -------------------------------------------------------------------------- */
@@ -19,15 +19,16 @@ static void list_add(char list[LIST_BYTES], const char *name)
     snprintf(list + used, LIST_BYTES - used, "%s%s", used ? ", " : "", name);
 }
 
-static enum twill_status unknown_algo(const char *name, enum tw_coll coll)
+static enum twill_status unknown_algo(const char *name, enum tw_coll coll, bool ordered)
 {
     char list[LIST_BYTES] = "";
     bool one = coll != TW_COLL_COUNT;
     for (size_t i = 0; tw_algo_at(i); i++)
-        if (!one || tw_algo_at(i)->colls & 1u << coll)
+        if (!one || tw_algo_serves(tw_algo_at(i), coll, ordered))
             list_add(list, tw_algo_at(i)->name);
-    return tw_fail(TWILL_ERR_INVALID, "TWILL_ALGO: no algorithm \"%s\"%s%s; there are: %s", name,
-                   one ? " for " : "", one ? tw_coll_name(coll) : "", list);
+    return tw_fail(TWILL_ERR_INVALID, "TWILL_ALGO: no algorithm \"%s\"%s%s%s; there are: %s", name,
+                   one ? " for " : "", one ? tw_coll_name(coll) : "",
+                   one && ordered ? " in the deterministic mode" : "", list);
 }
 
 /* TW_COLL_COUNT: none of that name (tw_fail was called). */
@@ -122,17 +123,21 @@ static enum twill_status part_apply(struct tw_plans *plans, const struct part *p
         enum twill_status status = param_check(part, algo);
         if (tw_failed(status))
             return status;
-        found = true;
+        /* a name for all leaves to choice what it cannot do as the deterministic mode wants it */
+        bool serves = tw_algo_serves(algo, coll, plans->ordered);
+        found |= serves || part->without || part->coll == TW_COLL_COUNT;
         if (part->without) {
             leave_out(plans, coll, algo);
             if (plans->forced[coll] == algo)
                 plans->forced[coll] = NULL;
             continue;
         }
+        if (!serves)
+            continue;
         plans->forced[coll] = algo;
         plans->forced_param[coll] = part->param;
     }
-    return found ? TWILL_OK : unknown_algo(part->name, part->coll);
+    return found ? TWILL_OK : unknown_algo(part->name, part->coll, plans->ordered);
 }
 
 enum twill_status tw_plans_read_algo(struct tw_plans *plans, const char *value)

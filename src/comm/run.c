@@ -42,11 +42,14 @@ static enum twill_status op_start(struct tw_ops *ops, struct tw_op *op, struct t
         .in = op->in,
         .out = op->out,
         .count = op->info.count,
+        .in_counts = {op->info.counts.in, op->info.counts.in_displs},
+        .out_counts = {op->info.counts.out, op->info.counts.out_displs},
         .type = op->info.type,
         .op = op->info.op,
         .scalar = op->scalar.at ? op->scalar.at : &op->scalar.value,
         .header = tw_record_begin(ops->comm, &op->info),
     };
+    call.headers = tw_record_headers(ops->comm, &op->info);
     op->number = tw_record_number(ops->comm, &op->info);
     if (plan->caps & TW_CAP_PUT_SCRATCH)
         call.call_index = ops->scratch_calls++;

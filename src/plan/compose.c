@@ -24,8 +24,44 @@ static enum twill_status span_fail(const struct embedding *e, const struct tw_pl
                    e->cell_map[span->buf].stride);
 }
 
-/* Cell c becomes first + c * stride: blocks of neighbours come apart unless the stride is 1. */
-static enum twill_status span_move(const struct embedding *e, struct tw_plan_span *span)
+/* The cells of a span without runs: cell c becomes first + c * stride. Blocks of neighbours come
+ * apart unless the stride is 1. */
+static enum twill_status cells_move(const struct embedding *e, struct tw_plan_span *span,
+                                    uint32_t stride)
+{
+    bool one_run = span->nblocks == 1 || span->stride == span->block;
+    uint64_t cells = (uint64_t)span->block * span->nblocks, moved = span->stride;
+    if (stride == 1)
+        return TWILL_OK;
+    if (span->block != 1 && !one_run)
+        return span_fail(e, span);
+    if (span->block != 1)
+        moved = 1;
+    moved *= stride;
+    if (moved > UINT32_MAX || cells > UINT32_MAX)
+        return span_fail(e, span);
+    span->block = 1;
+    span->nblocks = (uint32_t)cells;
+    span->stride = cells == 1 ? 1 : (uint32_t)moved;
+    return TWILL_OK;
+}
+
+/* Each cell becomes a run: of one cell any, of several neighbours that follow each other. */
+static enum twill_status runs_move(const struct embedding *e, struct tw_plan_span *span,
+                                   const struct tw_cell_map *map)
+{
+    uint64_t block = (uint64_t)span->block * map->run, stride = (uint64_t)span->stride * map->run;
+    bool one = span->block == 1 && span->nblocks == 1, joined = map->run_stride == 1;
+    if ((!one && (!joined || map->stride != map->run)) || block > UINT32_MAX || stride > UINT32_MAX)
+        return span_fail(e, span);
+    span->block = joined ? (uint32_t)block : 1;
+    span->nblocks = joined ? span->nblocks : map->run;
+    span->stride = joined ? (uint32_t)stride : map->run_stride;
+    return TWILL_OK;
+}
+
+/* rank: of sub, whose buffer it is */
+static enum twill_status span_move(const struct embedding *e, struct tw_plan_span *span, int rank)
 {
     if (span->block == 0)
         return TWILL_OK;
@@ -33,29 +69,19 @@ static enum twill_status span_move(const struct embedding *e, struct tw_plan_spa
         return tw_fail(TWILL_ERR_INVALID, "plan %s: buffer %u does not exist", e->sub->name,
                        span->buf);
     const struct tw_cell_map *map = &e->cell_map[span->buf];
-    struct tw_plan_span moved = *span;
-    uint64_t first = map->first + (uint64_t)span->first * map->stride;
-    uint64_t stride = span->stride, cells = (uint64_t)span->block * span->nblocks;
-    if (map->stride != 1) {
-        bool one_run = span->nblocks == 1 || span->stride == span->block;
-        if (span->block != 1 && !one_run)
-            return span_fail(e, span);
-        if (span->block != 1)
-            stride = 1;
-        stride *= map->stride;
-        moved.block = 1;
-        moved.nblocks = (uint32_t)cells;
-        if (cells == 1)
-            stride = 1;
-    }
-    if (first > UINT32_MAX || stride > UINT32_MAX || cells > UINT32_MAX)
+    uint64_t first =
+        map->first + (uint64_t)rank * map->by_rank + (uint64_t)span->first * map->stride;
+    if (first > UINT32_MAX)
         return span_fail(e, span);
+    struct tw_plan_span moved = *span;
+    enum twill_status status =
+        map->run > 1 ? runs_move(e, &moved, map) : cells_move(e, &moved, map->stride);
     moved.buf = map->buf;
     moved.part = map->part;
     moved.first = (uint32_t)first;
-    moved.stride = (uint32_t)stride;
-    *span = moved;
-    return TWILL_OK;
+    if (!tw_failed(status))
+        *span = moved;
+    return status;
 }
 
 static int32_t peer_move(const struct embedding *e, int32_t peer)
@@ -63,14 +89,26 @@ static int32_t peer_move(const struct embedding *e, int32_t peer)
     return peer >= 0 && peer < e->sub->nranks ? e->rank_map[peer] : peer;
 }
 
+/* What a rank's steps become: lane 0 of sub is lane `first` from step `shift` on. */
+struct target {
+    int rank;
+    uint16_t first;
+    uint32_t shift;
+};
+
 static enum twill_status step_move(const struct embedding *e, struct tw_plan_step *step,
-                                   uint16_t first_lane)
+                                   const struct target *at)
 {
-    enum twill_status status = span_move(e, &step->src);
+    bool gets = step->op == TW_OP_GET || step->op == TW_OP_GET_REDUCE;
+    bool src_known = !gets || (step->from >= 0 && step->from < e->sub->nranks);
+    bool dst_known = step->op != TW_OP_PUT || (step->to >= 0 && step->to < e->sub->nranks);
+    enum twill_status status = span_move(e, &step->src, gets && src_known ? step->from : at->rank);
     if (!tw_failed(status))
-        status = span_move(e, &step->dst);
-    if (step->dep_lane != TW_NO_LANE)
-        step->dep_lane = (uint16_t)(step->dep_lane + first_lane);
+        status = span_move(e, &step->dst, step->op == TW_OP_PUT && dst_known ? step->to : at->rank);
+    if (step->dep_lane != TW_NO_LANE) {
+        step->dep_lane = (uint16_t)(step->dep_lane + at->first);
+        step->dep_step += at->shift;
+    }
     bool by_fifo = step->op >= TW_OP_SEND && step->op <= TW_OP_RECV_REDUCE_SEND;
     if (by_fifo && step->from != TW_NO_RANK)
         step->fifo_in = (uint16_t)(step->fifo_in + e->fifo_base);
@@ -93,24 +131,49 @@ static void step_hold(struct tw_plan_step *step, const struct tw_step_ref *after
     step->flags |= TW_STEP_WHOLE;
 }
 
+/* Where the rank's steps go: new lanes, or behind those of one that it has. */
+static enum twill_status target_find(const struct embedding *e, const struct tw_step_ref *after,
+                                     struct target *at)
+{
+    const struct tw_plan_rank *outer = &e->build->plan->ranks[e->rank_map[at->rank]];
+    uint32_t nlanes = e->sub->ranks[at->rank].nlanes;
+    at->first = (uint16_t)outer->nlanes;
+    if (!after || after->step != TW_STEP_BEHIND) {
+        if (nlanes + outer->nlanes <= TW_NO_LANE)
+            return TWILL_OK;
+        return tw_fail(TWILL_ERR_INVALID, "plan %s: rank %d would have more than %u lanes",
+                       e->build->plan->name, e->rank_map[at->rank], TW_NO_LANE);
+    }
+    if (nlanes != 1 || after->lane >= outer->nlanes)
+        return tw_fail(TWILL_ERR_INVALID,
+                       "plan %s inside %s: its %u lanes cannot follow in lane %u of rank %d",
+                       e->sub->name, e->build->plan->name, nlanes, after->lane,
+                       e->rank_map[at->rank]);
+    at->first = after->lane;
+    at->shift = outer->lanes[after->lane].nsteps;
+    return TWILL_OK;
+}
+
 static enum twill_status rank_embed(const struct embedding *e, int rank,
                                     const struct tw_step_ref *after, uint16_t *first_lane)
 {
     const struct tw_plan_rank *program = &e->sub->ranks[rank];
     int outer = e->rank_map[rank];
-    *first_lane = (uint16_t)e->build->plan->ranks[outer].nlanes;
-    if (program->nlanes + *first_lane > TW_NO_LANE)
-        return tw_fail(TWILL_ERR_INVALID, "plan %s: rank %d would have more than %u lanes",
-                       e->build->plan->name, outer, TW_NO_LANE);
+    struct target at = {.rank = rank};
+    enum twill_status status = target_find(e, after ? &after[outer] : NULL, &at);
+    if (tw_failed(status))
+        return status;
+    *first_lane = at.first;
+    bool behind = after && after[outer].step == TW_STEP_BEHIND;
     for (uint32_t l = 0; l < program->nlanes; l++) {
         const struct tw_plan_lane *lane = &program->lanes[l];
-        uint16_t target = tw_build_lane(e->build, outer, lane->channel);
+        uint16_t target = behind ? at.first : tw_build_lane(e->build, outer, lane->channel);
         for (uint32_t i = 0; i < lane->nsteps; i++) {
             struct tw_plan_step step = lane->steps[i];
-            enum twill_status status = step_move(e, &step, *first_lane);
+            status = step_move(e, &step, &at);
             if (tw_failed(status))
                 return status;
-            if (i == 0 && after)
+            if (i == 0 && after && !behind)
                 step_hold(&step, &after[outer]);
             tw_build_step(e->build, outer, target, &step);
         }
@@ -121,9 +184,11 @@ static enum twill_status rank_embed(const struct embedding *e, int rank,
 static enum twill_status ranks_check(const struct embedding *e)
 {
     const struct tw_plan *plan = e->build->plan, *sub = e->sub;
-    if (sub->only_rank >= 0)
-        return tw_fail(TWILL_ERR_INVALID, "plan %s inside %s: it has the program of rank %d only",
-                       sub->name, plan->name, sub->only_rank);
+    for (int r = 0; sub->only_rank >= 0 && r < sub->nranks; r++)
+        if (r != sub->only_rank && tw_build_wants(e->build, e->rank_map[r]))
+            return tw_fail(TWILL_ERR_INVALID,
+                           "plan %s inside %s: it has the program of rank %d only", sub->name,
+                           plan->name, sub->only_rank);
     bool *taken = calloc((size_t)plan->nranks, sizeof(*taken));
     if (!taken)
         return tw_fail(TWILL_ERR_NOMEM, "plan %s: no memory for %d ranks", plan->name,
@@ -152,7 +217,9 @@ static enum twill_status scratch_cover(const struct embedding *e, enum tw_plan_b
     const struct tw_cell_map *map = &e->cell_map[buf];
     if (cells == 0)
         return TWILL_OK;
-    uint64_t end = map->first + (uint64_t)(cells - 1) * map->stride + 1;
+    uint64_t run = map->run > 1 ? (uint64_t)(map->run - 1) * map->run_stride : 0;
+    uint64_t last = (uint64_t)(e->sub->nranks - 1) * map->by_rank;
+    uint64_t end = map->first + last + (uint64_t)(cells - 1) * map->stride + run + 1;
     if (end > UINT32_MAX)
         return tw_fail(TWILL_ERR_INVALID, "plan %s inside %s: scratch ends at cell %llu",
                        e->sub->name, e->build->plan->name, (unsigned long long)end);
@@ -162,6 +229,14 @@ static enum twill_status scratch_cover(const struct embedding *e, enum tw_plan_b
     if (map->buf == TW_BUF_WIDE)
         plan->wide_cells = larger(plan->wide_cells, end);
     return TWILL_OK;
+}
+
+static uint32_t longest_run(const struct embedding *e)
+{
+    uint32_t longest = 1;
+    for (int buf = 0; buf < TW_BUF_COUNT; buf++)
+        longest = larger(longest, e->cell_map[buf].run);
+    return longest;
 }
 
 /* What all ranks know: the same whichever ranks are wanted. */
@@ -179,7 +254,7 @@ static enum twill_status facts_cover(const struct embedding *e)
     plan->nfifos = (uint32_t)nfifos;
     plan->nsigs = (uint32_t)nsigs;
     plan->sig_max = larger(plan->sig_max, sub->sig_max);
-    plan->widest = larger(plan->widest, sub->widest);
+    plan->widest = larger(plan->widest, (uint64_t)sub->widest * longest_run(e));
     plan->depth = larger(plan->depth, sub->depth);
     plan->parity = larger(plan->parity, sub->parity);
     plan->caps |= sub->caps;

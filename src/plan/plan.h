@@ -328,31 +328,44 @@ static inline struct tw_plan_span tw_span_none(void)
 
 /* ---- composition (compose.c) ---------------------------------------------------------------- */
 
-/**
- * Put the programs of `sub` (all ranks present) into the plan being built.
- *
- * @param rank_map  [sub->nranks] rank of the outer plan for each of sub's
- * @param cell_map  first outer cell for sub's cell 0, per buffer; sub's cell c of partition p
- * becomes cell_map[buf].first + c * cell_map[buf].stride of outer buffer cell_map[buf].buf, part
- * .part
- * @param after     per outer rank (may be NULL): (lane, step) on which every first step of that
- * rank's new lanes depends (TW_STEP_WHOLE), lane TW_NO_LANE for none
- * @param lanes     out, per sub rank: outer index of its first new lane (lanes keep sub's order);
- * TW_NO_LANE for a rank that is not wanted
- * FIFO and signal ids of sub are moved behind those already used; depth, widest, sig_max, parity,
- * caps and scratch of the plan grow to sub's; slices stays the caller's choice, no more than sub's.
- * Flags are kept: strip FINAL where sub does not end the reduction.
- * @return TWILL_OK; TWILL_ERR_INVALID ranks are not distinct, ids run out, or a span of several
- * blocks cannot be written under a stride other than 1; TWILL_ERR_NOMEM. It sticks to the builder.
+/*
+ * Where the cells of one buffer of a sub-plan go: cell c of any partition, of sub's rank r, becomes
+ * the cells first + r * by_rank + c * stride + i * run_stride, i < run (0: one), of buffer buf, by
+ * partition part.
  */
 struct tw_cell_map {
     uint8_t buf, part;
     uint32_t first, stride;
+    uint32_t run, run_stride;
+    uint32_t by_rank;
 };
 struct tw_step_ref {
     uint16_t lane;
     uint32_t step;
 };
+#define TW_STEP_BEHIND UINT32_MAX
+
+/**
+ * Put the programs of `sub` into the plan being built.
+ *
+ * @param sub       all ranks' programs, or that of one rank, the only one of those mapped that is
+ * wanted
+ * @param rank_map  [sub->nranks] rank of the outer plan for each of sub's
+ * @param cell_map  per buffer of sub
+ * @param after     per outer rank (may be NULL): (lane, step) on which every first step of that
+ * rank's new lanes depends (TW_STEP_WHOLE), lane TW_NO_LANE for none. Step TW_STEP_BEHIND: sub's
+ * one lane of that rank is no new one, its steps follow in `lane`: where sub's cells go to scratch
+ * that the next loop writes again, no dependency would do
+ * @param lanes     out, per sub rank: outer index of its first new lane (lanes keep sub's order);
+ * TW_NO_LANE for a rank that is not wanted
+ * FIFO and signal ids of sub are moved behind those already used (set plan->nfifos back to let
+ * sub-plans of disjoint ranks share theirs); depth, widest, sig_max, parity, caps and scratch of
+ * the plan grow to sub's; slices stays the caller's choice, no more than sub's. Flags are kept:
+ * strip FINAL where sub does not end the reduction.
+ * @return TWILL_OK; TWILL_ERR_INVALID ranks are not distinct, ids run out, a span of several blocks
+ * cannot be written under a stride other than 1, or one of several cells under a run that is not
+ * `stride` neighbours; or no lane to follow in; TWILL_ERR_NOMEM. It sticks to the builder.
+ */
 enum twill_status tw_build_embed(struct tw_build *build, const struct tw_plan *sub,
                                  const int *rank_map,
                                  const struct tw_cell_map cell_map[TW_BUF_COUNT],

@@ -100,7 +100,7 @@ static uint64_t part_rate(const struct tw_topo_node *node, const struct tw_topo_
 bool tw_topo_tree_link(struct tw_topo_machine *machine, const struct tw_topo_rates *rates,
                        unsigned origin)
 {
-    uint64_t *around_ps = malloc((machine->nnodes + 1) * sizeof(*around_ps));
+    uint64_t *around_ps = calloc((size_t)machine->nnodes + 1, sizeof(*around_ps));
     if (!around_ps) {
         (void)tw_fail(TWILL_ERR_NOMEM, "no memory for %u nodes", machine->nnodes);
         return false;

@@ -20,11 +20,13 @@
 
 /* ---- hwloc ---------------------------------------------------------------------------------- */
 
-/* Components that would start drivers or ask displays; what they know is not wanted here. */
+/* Left out: what would start drivers or ask displays, and the way to PCI that reads a long file of
+ * names and keeps some of its memory; sysfs says the same. */
 static void keep_to_files(hwloc_topology_t topology)
 {
 #if HWLOC_API_VERSION >= 0x00020100
-    static const char *const left_out[] = {"opencl", "gl", "cuda", "nvml", "rsmi", "levelzero"};
+    static const char *const left_out[] = {"opencl", "gl",        "cuda", "nvml",
+                                           "rsmi",   "levelzero", "pci"};
     for (size_t i = 0; i < sizeof(left_out) / sizeof(left_out[0]); i++)
         (void)hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST,
                                             left_out[i]);

@@ -183,7 +183,8 @@ enum tw_topo_scope {
 };
 /**
  * This host as a graph of one: what may be used of it, its PCI devices, numbers by estimate where
- * the system does not say. Slow (tens of milliseconds).
+ * the system does not say. Slow (tens of milliseconds). Two calls need not agree in all (memory is
+ * plugged in, a port changes its speed): ranks that must have equal graphs take one rank's.
  *
  * @return TWILL_OK; TWILL_ERR_SYSTEM hwloc failed; TWILL_ERR_NOMEM
  */

@@ -116,7 +116,7 @@ static enum twill_status place_with(const struct tw_topo_graph *graph, const str
     uint32_t idle = 0;           /* hosts in a row that had no room */
     while (rank < ranks) {
         const struct units *here = &units[graph->host_machine[host]];
-        if (turn < (per_host ? per_host : here->count)) {
+        if (here->count > 0 && turn < (per_host ? per_host : here->count)) {
             places[rank++] = (struct tw_topo_place){host, here->node[turn % here->count]};
             idle = 0;
             if (order == TW_TOPO_PACKED) {

@@ -40,7 +40,12 @@ bool tw_xml_fail(struct tw_xml *xml, const char *format, ...)
 /* ---- characters ----------------------------------------------------------------------------- */
 
 /* The next byte; 0 at the end (a NUL in the text is an error before that matters). */
-static char peek(const struct tw_xml *xml) { return xml->at < xml->bytes ? xml->text[xml->at] : 0; }
+static char peek(const struct tw_xml *xml)
+{
+    if (xml->at == xml->bytes)
+        return '\0';
+    return xml->text[xml->at];
+}
 
 static void step(struct tw_xml *xml)
 {

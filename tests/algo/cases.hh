@@ -38,7 +38,8 @@ inline std::string title(const tw_algo *algo, const tw_algo_args &args)
     return std::string(algo->name) + " " + tw_coll_name(args.coll) + " ranks " +
            std::to_string(args.nranks) + " root " + std::to_string(args.root) + " channels " +
            std::to_string(args.channels) +
-           (args.param ? std::string(" ") + algo->param + " " + std::to_string(args.param) : "");
+           (args.param ? std::string(" ") + algo->param->name + " " + std::to_string(args.param)
+                       : "");
 }
 
 inline bool has_root(tw_coll coll) { return contract::rooted(coll); }
@@ -75,11 +76,24 @@ template <class F> void for_each_algo(F &&body)
                 body(algo, (tw_coll)c);
 }
 
+// Sanitizers are slow, and see what they can see in few ranks: TSan nothing at all where there is
+// one thread.
+#if defined(__SANITIZE_THREAD__)
+constexpr int most_ranks = 10;
+constexpr double slowness = 8;
+#elif defined(__SANITIZE_ADDRESS__)
+constexpr int most_ranks = 24;
+constexpr double slowness = 3;
+#else
+constexpr int most_ranks = 64;
+constexpr double slowness = 1;
+#endif
+
 // TW_TEST_BUDGET in processor seconds, or the small default.
 inline double budget_s(double dflt)
 {
     const char *text = getenv("TW_TEST_BUDGET");
-    return text && atof(text) > 0 ? atof(text) : dflt;
+    return text && atof(text) > 0 ? atof(text) : dflt / slowness;
 }
 
 // Processor time, so that a busy machine does not change what a budget buys.

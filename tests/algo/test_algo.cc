@@ -2,6 +2,8 @@
 // Knows: what the registry promises. Never knows: how an algorithm keeps it.
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <set>
 #include <string>
 
@@ -19,7 +21,7 @@ TEST(Algo, NamesAreUniqueAndFound)
             EXPECT_EQ(found, algo->colls >> c & 1 ? algo : nullptr) << algo->name << " " << c;
         }
     }
-    EXPECT_EQ(names.size(), 20u);
+    EXPECT_EQ(names.size(), 21u);
     EXPECT_EQ(tw_algo_at(names.size()), nullptr);
     EXPECT_EQ(tw_algo_find("no_such", TW_COLL_ALL_REDUCE), nullptr);
     EXPECT_EQ(tw_algo_find("ring", TW_COLL_COUNT), nullptr);
@@ -76,10 +78,52 @@ TEST(Algo, ParametersAreBounded)
                     continue;
                 tw_plan *plan = nullptr;
                 tw_algo_args args = {(tw_coll)c, 6, 0, -1, 1, param};
-                bool refused = param == 1 && algo->param && !strcmp(algo->param, "radix");
+                bool refused = param == 1 && algo->param && !strcmp(algo->param->name, "radix");
                 EXPECT_EQ(algo->generate(&args, &plan), refused ? TWILL_ERR_INVALID : TWILL_OK)
                     << algo->name << " " << param;
                 tw_plan_destroy(plan);
+            }
+}
+
+// docs/algorithms.md speaks of every one.
+TEST(Algo, AreDocumented)
+{
+    const char *folder = getenv("srcdir");
+    std::ifstream file(std::string(folder ? folder : ".") + "/docs/algorithms.md");
+    std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    ASSERT_GT(text.size(), 0u);
+    for (size_t i = 0; const tw_algo *algo = tw_algo_at(i); i++) {
+        EXPECT_NE(text.find(std::string("| ") + algo->name), std::string::npos) << algo->name;
+        if (algo->param) {
+            EXPECT_NE(text.find(algo->param->name), std::string::npos) << algo->param->name;
+        }
+    }
+}
+
+// Values worth trying make plans of their own: no two rank programs are alike.
+TEST(Algo, ParametersMakeADifference)
+{
+    for (size_t i = 0; const tw_algo *algo = tw_algo_at(i); i++)
+        for (int c = 0; c < TW_COLL_COUNT; c++)
+            for (int nranks : {1, 2, 7, 12, 24}) {
+                std::set<std::string> texts;
+                size_t n = 0;
+                uint32_t last = 0, value;
+                if (!algo->param || !(algo->colls >> c & 1))
+                    continue;
+                while ((value = algo->param->value(nranks, n)) != 0) {
+                    EXPECT_GT(value, last) << algo->name;
+                    last = value;
+                    n++;
+                    Plan plan = generate(algo, {(tw_coll)c, nranks, 0, -1, 1, value});
+                    char *text = nullptr;
+                    ASSERT_EQ(tw_plan_print(plan.get(), &text), TWILL_OK);
+                    texts.insert(text);
+                    free(text);
+                }
+                EXPECT_EQ(texts.size(), n) << algo->name << " " << nranks;
+                EXPECT_EQ(algo->param->value(nranks, n + 1), 0u);
+                EXPECT_GE(n, nranks < 12 ? 0u : 3u);
             }
 }
 
@@ -97,6 +141,11 @@ TEST(Algo, ChoiceServesEveryCall)
                 ASSERT_NE(algo, nullptr) << c << " " << nranks << " " << bytes;
                 EXPECT_TRUE(algo->colls >> c & 1);
                 EXPECT_EQ(algo->caps, 0u);
+                algo = tw_algo_choose_ordered((tw_coll)c, nranks, bytes);
+                ASSERT_NE(algo, nullptr) << c << " " << nranks << " " << bytes;
+                EXPECT_TRUE(algo->colls >> c & 1);
+                EXPECT_EQ(algo->caps, 0u);
+                EXPECT_EQ(algo->deterministic >> c & 1, (unsigned)contract::reduces(c));
             }
 }
 

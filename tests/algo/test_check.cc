@@ -20,8 +20,12 @@ std::string fault_of(const tw_plan *plan, const tw_plan *next, uint64_t seed)
     return report.text[0] ? report.text : tw_fail_text();
 }
 
-// Signals carry clocks of all ranks: these are dear for the checker beyond a few tens of ranks.
-bool is_dear(const tw_algo *algo, int nranks) { return algo->caps && nranks > 16; }
+// Signals, and lanes that share cells, carry clocks of all ranks and lanes: these are dear for the
+// checker beyond a few tens of ranks.
+bool is_dear(const tw_algo *algo, int nranks)
+{
+    return nranks > (algo->caps ? 16 : !strcmp(algo->name, "two_level") ? 36 : 64);
+}
 
 struct Case {
     const tw_algo *algo;
@@ -56,12 +60,12 @@ void prove_some(std::vector<Case> cases, std::mt19937_64 &random, double seconds
 
 } // namespace
 
-// All rank counts, all roots to 8 ranks, one channel: always.
+// All rank counts to 64, all roots to 8 ranks, one channel: always.
 TEST(Check, EveryRankCount)
 {
     std::mt19937_64 random(4);
     for_each_algo([&](const tw_algo *algo, tw_coll coll) {
-        for (int nranks = 1; nranks <= 64 && !is_dear(algo, nranks); nranks++)
+        for (int nranks = 1; nranks <= most_ranks && !is_dear(algo, nranks); nranks++)
             for (int root : roots_of(coll, nranks, random)) {
                 prove({algo, {coll, nranks, root, -1, 1, 0}}, random());
                 if (testing::Test::HasFatalFailure())
@@ -76,14 +80,14 @@ TEST(Check, MoreWithinBudget)
     std::mt19937_64 random(5);
     std::vector<Case> cases;
     for_each_algo([&](const tw_algo *algo, tw_coll coll) {
-        for (int nranks = 1; nranks <= 64; nranks++)
+        for (int nranks = 1; nranks <= most_ranks; nranks++)
             for (uint32_t param : params_of(algo))
                 for (uint32_t channels = 1; channels <= (is_dear(algo, nranks) ? 1 : 3); channels++)
                     for (int root : roots_of(coll, nranks, random, 4))
                         if (param || channels > 1 || is_dear(algo, nranks) || nranks > 8)
                             cases.push_back({algo, {coll, nranks, root, -1, channels, param}});
     });
-    prove_some(cases, random, budget_s(1.5));
+    prove_some(cases, random, budget_s(1));
 }
 
 // Beyond 64 ranks, sampled.
@@ -129,7 +133,7 @@ TEST(Check, AnyPlanMayFollowAnother)
         const std::vector<Plan> &some = plans[3 + random() % 6];
         follow(some[random() % some.size()], some[random() % some.size()]);
     }
-    EXPECT_GT(pairs, plans[2].size() * plans[2].size() + 100);
+    EXPECT_GT(pairs, plans[2].size() * plans[2].size());
 }
 
 // The proof is not empty: without its closing handshake a put plan is right when it follows itself

@@ -198,6 +198,11 @@ std::map<std::string, Textbook> textbook()
     book["ordered_halving all_reduce"] = even(twice_less_one, nullptr, nullptr);
     book["ordered_halving reduce_scatter"] = even(less_one, nullptr, nullptr);
     book["ordered_halving reduce_scatter_v"] = book["ordered_halving reduce_scatter"];
+    // as much as in one level
+    book["two_level all_reduce"] = even(twice_less_one, nullptr, nullptr);
+    book["two_level reduce_scatter"] = even(less_one, nullptr, nullptr);
+    book["two_level all_gather"] = even(less_one, nullptr, nullptr);
+    book["two_level broadcast"] = {whole_to_each, nullptr, nullptr, nullptr};
     auto pat = [](int n) { return pat_rounds(n, 8); };
     book["pat all_gather"] = even(less_one, nullptr, pat);
     book["pat reduce_scatter"] = even(less_one, nullptr, pat);
@@ -224,7 +229,8 @@ TEST(Cost, VolumeIsTheTextbooks)
         std::string key = std::string(algo->name) + " " + tw_coll_name(coll);
         ASSERT_EQ(book.count(key), 1u) << key;
         pages++;
-        for (int nranks = 2; nranks <= 64; nranks += nranks < 20 ? 1 : 1 + (int)(random() % 5)) {
+        for (int nranks = 2; nranks <= most_ranks;
+             nranks += nranks < 20 ? 1 : 1 + (int)(random() % 5)) {
             int root = has_root(coll) ? (int)(random() % (uint64_t)nranks) : 0;
             tw_algo_args args = {coll, nranks, root, -1, 1 + (uint32_t)nranks % 3, 0};
             Plan plan = generate(algo, args);
@@ -247,7 +253,7 @@ TEST(Cost, VolumeIsTheTextbooks)
 // sends nothing on.
 TEST(Cost, TreesMoveTheWholeOncePerRank)
 {
-    for (int nranks = 2; nranks <= 64; nranks++)
+    for (int nranks = 2; nranks <= most_ranks; nranks++)
         for (const char *name : {"binomial", "knomial", "linear", "ring"}) {
             Plan plan = generate(tw_algo_find(name, TW_COLL_BROADCAST),
                                  {TW_COLL_BROADCAST, nranks, nranks / 3, -1, 2, 0});
@@ -262,7 +268,7 @@ TEST(Cost, TreesMoveTheWholeOncePerRank)
                 EXPECT_EQ((Amount{received[r], per_of(plan.get())}),
                           (Amount{r == nranks / 3 ? 0u : 1u, 1}));
         }
-    for (int nranks = 2; nranks <= 64; nranks++) {
+    for (int nranks = 2; nranks <= most_ranks; nranks++) {
         Plan plan = generate(tw_algo_find("binomial", TW_COLL_REDUCE),
                              {TW_COLL_REDUCE, nranks, nranks / 3, -1, 2, 0});
         for (int r = 0; r < nranks; r++)
@@ -274,7 +280,7 @@ TEST(Cost, TreesMoveTheWholeOncePerRank)
 TEST(Cost, AggregationBuysRounds)
 {
     for (tw_coll coll : {TW_COLL_ALL_GATHER, TW_COLL_REDUCE_SCATTER})
-        for (int nranks = 2; nranks <= 64; nranks += nranks < 18 ? 1 : 15)
+        for (int nranks = 2; nranks <= most_ranks; nranks += nranks < 18 ? 1 : 15)
             for (uint32_t aggregation : {1, 2, 3, 4, 8, 16, 64}) {
                 tw_algo_args args = {coll, nranks, 0, -1, 1, aggregation};
                 Plan plan = generate(tw_algo_find("pat", coll), args);
@@ -288,12 +294,39 @@ TEST(Cost, AggregationBuysRounds)
             }
 }
 
+// Only 1/group of what moves leaves a group of ranks, whatever the collective.
+TEST(Cost, TwoLevelsSpareTheFarLinks)
+{
+    for (tw_coll coll :
+         {TW_COLL_ALL_REDUCE, TW_COLL_REDUCE_SCATTER, TW_COLL_ALL_GATHER, TW_COLL_BROADCAST})
+        for (int group : {2, 3, 4, 8})
+            for (int hosts = 1; hosts * group <= 48; hosts++) {
+                int nranks = group * hosts, root = coll == TW_COLL_BROADCAST ? nranks / 2 : 0;
+                tw_algo_args args = {coll, nranks, root, -1, 1, (uint32_t)group};
+                Plan plan = generate(tw_algo_find("two_level", coll), args);
+                uint64_t far = 0;
+                for (int r = 0; r < nranks; r++)
+                    for (uint32_t l = 0; l < plan->ranks[r].nlanes; l++)
+                        for (uint32_t i = 0; i < plan->ranks[r].lanes[l].nsteps; i++) {
+                            const tw_plan_step &step = plan->ranks[r].lanes[l].steps[i];
+                            if (sends(step) && step.to / group != r / group)
+                                far += cells_of(step);
+                        }
+                // of hosts, each with one copy (or sum) of the data, as in one level
+                uint64_t whole = coll == TW_COLL_BROADCAST    ? hosts - 1
+                                 : coll == TW_COLL_ALL_REDUCE ? 2 * (hosts - 1)
+                                                              : nranks * (hosts - 1);
+                EXPECT_EQ((Amount{far, per_of(plan.get())}), (Amount{whole, 1}))
+                    << title(tw_algo_find("two_level", coll), args);
+            }
+}
+
 // In the double tree a message passes 2 log2 n ranks at most, and no rank sends more than two whole
 // buffers but the roots, who have one more half to give.
 TEST(Cost, DoubleTreeIsLowAndEven)
 {
     const tw_algo *algo = tw_algo_find("double_tree", TW_COLL_ALL_REDUCE);
-    for (int nranks = 2; nranks <= 64; nranks++) {
+    for (int nranks = 2; nranks <= most_ranks; nranks++) {
         Plan plan = generate(algo, {TW_COLL_ALL_REDUCE, nranks, 0, -1, 1, 0});
         for (int r = 0; r < nranks; r++)
             EXPECT_LE(sent_by(plan.get(), r).num, 2 * 2u) << nranks;
@@ -308,7 +341,7 @@ TEST(Cost, DoubleTreeIsLowAndEven)
 TEST(Cost, FoldedRanksPayForTheirPair)
 {
     const tw_algo *algo = tw_algo_find("recursive_doubling", TW_COLL_ALL_REDUCE);
-    for (int nranks = 2; nranks <= 64; nranks++) {
+    for (int nranks = 2; nranks <= most_ranks; nranks++) {
         Plan plan = generate(algo, {TW_COLL_ALL_REDUCE, nranks, 0, -1, 1, 0});
         uint64_t log = (uint64_t)log2_floor(nranks);
         int pairs = nranks - (1 << log2_floor(nranks));
@@ -324,7 +357,9 @@ TEST(Cost, RoundsAreTheTextbooks)
     std::map<std::string, Textbook> book = textbook();
     for_each_algo([&](const tw_algo *algo, tw_coll coll) {
         const Textbook &page = book[std::string(algo->name) + " " + tw_coll_name(coll)];
-        for (int nranks = 2; nranks <= 64; nranks += nranks < 10 ? 1 : nranks < 16 ? 3 : 24) {
+        for (int nranks = 2; nranks <= most_ranks; nranks += nranks < 10   ? 1
+                                                             : nranks < 14 ? 3
+                                                                           : 20) {
             tw_algo_args args = {coll, nranks, has_root(coll) ? nranks / 2 : 0, -1, 1, 0};
             Plan plan = generate(algo, args);
             model::Run run({plan.get()}, model::Options());
@@ -344,7 +379,7 @@ TEST(Cost, RoundsAreTheTextbooks)
 TEST(Cost, RoundsOfRecursiveDoubling)
 {
     const tw_algo *algo = tw_algo_find("recursive_doubling", TW_COLL_ALL_REDUCE);
-    for (int nranks = 2; nranks <= 64; nranks++) {
+    for (int nranks = 2; nranks <= most_ranks; nranks++) {
         Plan plan = generate(algo, {TW_COLL_ALL_REDUCE, nranks, 0, -1, 1, 0});
         model::Run run({plan.get()}, model::Options());
         ASSERT_EQ(run.go(), "") << nranks;

@@ -52,7 +52,7 @@ TEST(OnlyRank, IsTheFullPlansProgram)
 {
     std::mt19937_64 random(3);
     for_each_algo([&](const tw_algo *algo, tw_coll coll) {
-        for (int nranks = 1; nranks <= 64; nranks += nranks < 18 ? 1 : 9)
+        for (int nranks = 1; nranks <= most_ranks; nranks += nranks < 18 ? 1 : 9)
             for (int root : roots_of(coll, nranks, random)) {
                 tw_algo_args args = {coll, nranks, root, -1, 1 + (uint32_t)nranks % 3, 0};
                 Plan full = generate(algo, args);
@@ -76,7 +76,7 @@ TEST(OnlyRank, IsTheFullPlansProgram)
 TEST(OnlyRank, StatedFactsAreTight)
 {
     for_each_algo([&](const tw_algo *algo, tw_coll coll) {
-        for (int nranks = 2; nranks <= 64; nranks += nranks < 34 ? 1 : 5) {
+        for (int nranks = 2; nranks <= most_ranks; nranks += nranks < 34 ? 1 : 5) {
             tw_algo_args args = {coll, nranks, 0, -1, 2, 0};
             Plan plan = generate(algo, args);
             uint32_t widest = 0, nfifos = 0, nsigs = 0, sig_max = 0, scratch = 0;

@@ -330,8 +330,8 @@ TEST(Threads, GiveUpAfterACallThatIsRefused)
                 auto buffer = std::make_unique<std::vector<float>>(100000, 1.0f);
                 float *x = buffer->data();
                 const enum twill_status refused =
-                    twill_all_reduce(x, x, 8, TWILL_FLOAT8E4M3, TWILL_SUM, comm, nullptr);
-                EXPECT_TRUE(refused == TWILL_ERR_UNSUPPORTED || refused == TWILL_ERR_ABORTED);
+                    twill_all_reduce(x, x, 8, TWILL_FLOAT32, TWILL_BXOR, comm, nullptr);
+                EXPECT_TRUE(refused == TWILL_ERR_INVALID || refused == TWILL_ERR_ABORTED);
                 const enum twill_status queued =
                     twill_all_reduce(x, x, 100000, TWILL_FLOAT32, TWILL_SUM, comm, stream);
                 EXPECT_TRUE(queued == TWILL_OK || queued == TWILL_ERR_ABORTED);

@@ -172,7 +172,7 @@ TEST_F(Record, HashesOfManyCallsDoNotMeet)
     std::vector<uint64_t> all;
     for (uint64_t number = 1; number < 300; number++) {
         for (uint64_t count = 0; count < 300; count++) {
-            struct tw_record_call call = {number, 0x0700, count, 5};
+            struct tw_record_call call = {number, 0x0700, count, 5, 0, 0, 0};
             all.push_back(tw_record_hash(1234567, &call));
         }
     }
@@ -521,7 +521,8 @@ TEST(RecordBoard, ReadersSeeWholeRecordsOnly)
         }
     });
     for (uint64_t number = 1; number <= 200000; number++) {
-        struct tw_record_call call = {number, number * 3, number * 5, number * 7};
+        struct tw_record_call call = {number,     number * 3, number * 5, number * 7,
+                                      number * 9, 0,          0};
         tw_record_publish(&lane, &call);
     }
     stop = true;
@@ -535,7 +536,8 @@ TEST(RecordBoard, ReadersSeeWholeRecordsOnly)
 TEST(RecordBoard, NonsenseOnABoardIsOnlyPrinted)
 {
     char text[TW_RECORD_TEXT_BYTES];
-    struct tw_record_call call = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+    struct tw_record_call call = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+                                  UINT64_MAX, UINT64_MAX, UINT64_MAX};
     tw_record_text(&call, text);
     EXPECT_TRUE(contains(text, "unknown call")) << text;
     call.what = TW_COLL_REDUCE | 0xee00 | 0xee0000;
@@ -546,6 +548,7 @@ TEST(RecordBoard, NonsenseOnABoardIsOnlyPrinted)
 
 TEST(RecordBoard, SizeGrowsWithTheRanks)
 {
-    EXPECT_EQ(sizeof(struct tw_board) + 2 * sizeof(struct tw_board_lane), tw_record_board_bytes(1));
+    EXPECT_EQ(sizeof(struct tw_board) + 2 * sizeof(struct tw_board_lane) + 2 * TW_RECORD_DEPTH * 8,
+              tw_record_board_bytes(1));
     EXPECT_LT(tw_record_board_bytes(64), 128u * 1024);
 }

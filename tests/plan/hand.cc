@@ -548,10 +548,14 @@ HandPlan embedded_all_reduce(int n)
     std::vector<tw_step_ref> after((size_t)n);
     for (int r = 0; r < n; r++)
         ranks.push_back(r);
-    tw_cell_map first[TW_BUF_COUNT] = {
-        {IN, 0, 0, 1}, {OUT, 0, 0, 1}, {SCRATCH, 0, 0, 1}, {WIDE, 0, 0, 1}};
-    tw_cell_map second[TW_BUF_COUNT] = {
-        {OUT, 0, 0, 1}, {OUT, 0, 0, 1}, {SCRATCH, 0, 0, 1}, {WIDE, 0, 0, 1}};
+    tw_cell_map first[TW_BUF_COUNT] = {{IN, 0, 0, 1, 0, 0, 0},
+                                       {OUT, 0, 0, 1, 0, 0, 0},
+                                       {SCRATCH, 0, 0, 1, 0, 0, 0},
+                                       {WIDE, 0, 0, 1, 0, 0, 0}};
+    tw_cell_map second[TW_BUF_COUNT] = {{OUT, 0, 0, 1, 0, 0, 0},
+                                        {OUT, 0, 0, 1, 0, 0, 0},
+                                        {SCRATCH, 0, 0, 1, 0, 0, 0},
+                                        {WIDE, 0, 0, 1, 0, 0, 0}};
     if (tw_failed(
             tw_build_embed(&w.build, reduce.get(), ranks.data(), first, nullptr, lanes.data())))
         throw std::runtime_error(tw_fail_text());

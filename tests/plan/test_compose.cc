@@ -26,14 +26,15 @@ twill_status two_level(int local, int only_rank, bool hold, tw_plan **plan)
     tw_build_init(&build, "two_level", TW_COLL_ALL_GATHER, nranks, 0, only_rank);
     uint8_t in = tw_build_part(&build, TW_PART_EQUAL, 1, 1);
     uint8_t out = tw_build_part(&build, TW_PART_EQUAL, (uint32_t)nranks, 1);
+    build.plan->slices = 1;
     std::vector<tw_step_ref> after((size_t)nranks, no_step());
     std::vector<uint16_t> lanes((size_t)local);
     for (int host = 0; host < 2; host++) {
         std::vector<int> ranks;
         for (int r = 0; r < local; r++)
             ranks.push_back(host * local + r);
-        tw_cell_map map[TW_BUF_COUNT] = {{TW_BUF_IN, in, 0, 1},
-                                         {TW_BUF_OUT, out, (uint32_t)(host * local), 1}};
+        tw_cell_map map[TW_BUF_COUNT] = {{TW_BUF_IN, in, 0, 1, 0, 0, 0},
+                                         {TW_BUF_OUT, out, (uint32_t)(host * local), 1, 0, 0, 0}};
         tw_build_embed(&build, inner.get(), ranks.data(), map, nullptr, lanes.data());
         for (int r = 0; r < local; r++)
             if (hold && lanes[r] != TW_NO_LANE)
@@ -41,21 +42,12 @@ twill_status two_level(int local, int only_rank, bool hold, tw_plan **plan)
     }
     for (int place = 0; place < local; place++) {
         int ranks[2] = {place, local + place};
-        // rank 0 of the sub-plan has its IN in the lower half of OUT, rank 1 in the upper: the maps
-        // differ, so each rank's steps are written from its own
-        for (int r = 0; r < 2; r++) {
-            if (!tw_build_wants(&build, ranks[r]))
-                continue;
-            uint16_t lane = tw_build_lane(&build, ranks[r], 1);
-            tw_plan_step send = send_of(
-                ranks[1 - r], tw_span_range(TW_BUF_OUT, out, (uint32_t)(r * local), local), 2);
-            send.dep_lane = after[ranks[r]].lane, send.dep_step = after[ranks[r]].step;
-            tw_plan_step recv =
-                recv_of(ranks[1 - r],
-                        tw_span_range(TW_BUF_OUT, out, (uint32_t)((1 - r) * local), local), 2);
-            tw_build_step(&build, ranks[r], lane, &send);
-            tw_build_step(&build, ranks[r], lane, &recv);
-        }
+        // the sub-plan's rank has its IN in its own part of OUT
+        tw_cell_map map[TW_BUF_COUNT] = {{TW_BUF_OUT, out, 0, 1, 0, 0, (uint32_t)local},
+                                         {TW_BUF_OUT, out, 0, 1, 0, 0, 0}};
+        uint16_t second[2];
+        build.plan->nfifos = inner->nfifos; // all pairs of hosts may use the same ones
+        tw_build_embed(&build, outer.get(), ranks, map, after.data(), second);
     }
     return tw_build_finish(&build, plan);
 }
@@ -70,7 +62,8 @@ TEST(Compose, IdentityIsThePlan)
     tw_build_init(&build, "gather", TW_COLL_ALL_GATHER, 3, 0, -1);
     uint8_t in = tw_build_part(&build, TW_PART_EQUAL, 1, 2);
     uint8_t out = tw_build_part(&build, TW_PART_EQUAL, 3, 2);
-    tw_cell_map map[TW_BUF_COUNT] = {{TW_BUF_IN, in, 0, 1}, {TW_BUF_OUT, out, 0, 1}};
+    tw_cell_map map[TW_BUF_COUNT] = {{TW_BUF_IN, in, 0, 1, 0, 0, 0},
+                                     {TW_BUF_OUT, out, 0, 1, 0, 0, 0}};
     int ranks[3] = {0, 1, 2};
     uint16_t lanes[3];
     ASSERT_EQ(tw_build_embed(&build, sub.get(), ranks, map, nullptr, lanes), TWILL_OK);
@@ -90,7 +83,8 @@ TEST(Compose, RanksAndCellsAreRenamed)
     tw_build_init(&build, "x", TW_COLL_ALL_GATHER, 3, 0, -1);
     uint8_t in = tw_build_part(&build, TW_PART_EQUAL, 1, 1);
     uint8_t out = tw_build_part(&build, TW_PART_EQUAL, 3, 1);
-    tw_cell_map map[TW_BUF_COUNT] = {{TW_BUF_IN, in, 0, 1}, {TW_BUF_OUT, out, 0, 1}};
+    tw_cell_map map[TW_BUF_COUNT] = {{TW_BUF_IN, in, 0, 1, 0, 0, 0},
+                                     {TW_BUF_OUT, out, 0, 1, 0, 0, 0}};
     int turned[3] = {1, 2, 0};
     uint16_t lanes[3];
     ASSERT_EQ(tw_build_embed(&build, sub.get(), turned, map, nullptr, lanes), TWILL_OK);
@@ -138,7 +132,8 @@ TEST(Compose, IdsMoveAndFirstStepsWait)
     int ranks[2] = {0, 1};
     uint16_t lanes[2];
     for (uint32_t cell = 0; cell < 3; cell++) {
-        tw_cell_map map[TW_BUF_COUNT] = {{TW_BUF_IN, in, cell, 3}, {TW_BUF_OUT, out, cell, 3}};
+        tw_cell_map map[TW_BUF_COUNT] = {{TW_BUF_IN, in, cell, 3, 0, 0, 0},
+                                         {TW_BUF_OUT, out, cell, 3, 0, 0, 0}};
         tw_step_ref after[2] = {{lanes[0], 1}, {TW_NO_LANE, 0}};
         ASSERT_EQ(tw_build_embed(&build, sub.get(), ranks, map, cell == 2 ? after : nullptr, lanes),
                   TWILL_OK);
@@ -185,10 +180,10 @@ TEST(Compose, EverythingMoves)
     uint8_t wide = tw_build_part(&build, TW_PART_EQUAL, 99, 1);
     build.plan->nsigs = 10, build.plan->nfifos = 1;
     tw_build_lane(&build, 7, 0);
-    tw_cell_map map[TW_BUF_COUNT] = {{TW_BUF_OUT, wide, 40, 2},
-                                     {TW_BUF_OUT, other, 0, 1},
-                                     {TW_BUF_SCRATCH, wide, 50, 3},
-                                     {TW_BUF_WIDE, other, 0, 1}};
+    tw_cell_map map[TW_BUF_COUNT] = {{TW_BUF_OUT, wide, 40, 2, 0, 0, 0},
+                                     {TW_BUF_OUT, other, 0, 1, 0, 0, 0},
+                                     {TW_BUF_SCRATCH, wide, 50, 3, 0, 0, 0},
+                                     {TW_BUF_WIDE, other, 0, 1, 0, 0, 0}};
     int ranks[2] = {7, 5};
     tw_step_ref after[9];
     for (auto &ref : after)
@@ -221,10 +216,69 @@ TEST(Compose, EverythingMoves)
     tw_plan_destroy(build.plan);
 }
 
+// A cell that becomes a run of cells, neighbours or not, and steps that follow in a lane.
+TEST(Compose, CellsBecomeRuns)
+{
+    Plan sub = gather_plan(2, 1);
+    tw_build build;
+    tw_build_init(&build, "x", TW_COLL_ALL_GATHER, 4, 0, -1);
+    uint8_t in = tw_build_part(&build, TW_PART_EQUAL, 1, 3);
+    uint8_t out = tw_build_part(&build, TW_PART_EQUAL, 4, 3);
+    int ranks[2] = {3, 1};
+    uint16_t lanes[2];
+    tw_cell_map near[TW_BUF_COUNT] = {{TW_BUF_IN, in, 0, 3, 3, 1, 0},
+                                      {TW_BUF_OUT, out, 0, 3, 3, 1, 0}};
+    tw_cell_map far[TW_BUF_COUNT] = {{TW_BUF_OUT, out, 0, 1, 3, 3, 1},
+                                     {TW_BUF_OUT, out, 0, 1, 3, 3, 0}};
+    ASSERT_EQ(tw_build_embed(&build, sub.get(), ranks, near, nullptr, lanes), TWILL_OK);
+    EXPECT_EQ(build.plan->widest, 3u);
+    uint32_t before = build.plan->ranks[1].lanes[0].nsteps;
+    tw_step_ref after[4] = {no_step(), {0, TW_STEP_BEHIND}, no_step(), {0, TW_STEP_BEHIND}};
+    ASSERT_EQ(tw_build_embed(&build, sub.get(), ranks, far, after, lanes), TWILL_OK);
+    EXPECT_EQ(build.plan->ranks[1].nlanes, 1u);
+    const tw_plan_step &recv = build.plan->ranks[1].lanes[0].steps[before - 1];
+    EXPECT_EQ(recv.op, TW_OP_RECV); // group 0 of sub
+    EXPECT_EQ(recv.dst.first, 0u);
+    EXPECT_EQ(recv.dst.block, 3u);
+    const tw_plan_step &send = build.plan->ranks[1].lanes[0].steps[before + 1];
+    EXPECT_EQ(send.op, TW_OP_SEND);
+    uint32_t cells[] = {1, 4, 7}; // rank 1 of sub
+    ASSERT_EQ(tw_span_cells(&send.src), 3u);
+    for (uint32_t i = 0; i < 3; i++)
+        EXPECT_EQ(tw_span_cell(&send.src, i), cells[i]);
+    after[1].lane = 7;
+    EXPECT_EQ(tw_build_embed(&build, sub.get(), ranks, far, after, lanes), TWILL_ERR_INVALID);
+    tw_plan_destroy(build.plan);
+}
+
+// The program of one rank is enough where that is the one that is wanted.
+TEST(Compose, OneRankOfASubPlan)
+{
+    Plan one = gather_plan(3, 2, 1), all = gather_plan(3, 2);
+    tw_cell_map map[TW_BUF_COUNT] = {{TW_BUF_IN, 0, 0, 1, 0, 0, 0}, {TW_BUF_OUT, 1, 0, 1, 0, 0, 0}};
+    int ranks[3] = {2, 0, 1};
+    uint16_t lanes[3];
+    Plan plans[2];
+    for (int i = 0; i < 2; i++) {
+        tw_build build;
+        tw_build_init(&build, "x", TW_COLL_ALL_GATHER, 3, 0, 0);
+        tw_build_part(&build, TW_PART_EQUAL, 1, 2);
+        tw_build_part(&build, TW_PART_EQUAL, 3, 2);
+        // what all ranks know, rank 1 alone cannot tell
+        one->depth = all->depth, one->widest = all->widest, one->nfifos = all->nfifos;
+        ASSERT_EQ(tw_build_embed(&build, i ? one.get() : all.get(), ranks, map, nullptr, lanes),
+                  TWILL_OK);
+        tw_plan *plan = nullptr;
+        ASSERT_EQ(tw_build_finish(&build, &plan), TWILL_OK) << tw_fail_text();
+        plans[i].reset(plan);
+    }
+    EXPECT_EQ(difference(plans[0].get(), plans[1].get()), "");
+}
+
 TEST(Compose, RefusesWhatHasNoPlace)
 {
     Plan sub = gather_plan(3, 2), one = gather_plan(3, 2, 1);
-    tw_cell_map map[TW_BUF_COUNT] = {{TW_BUF_IN, 0, 0, 1}, {TW_BUF_OUT, 1, 0, 1}};
+    tw_cell_map map[TW_BUF_COUNT] = {{TW_BUF_IN, 0, 0, 1, 0, 0, 0}, {TW_BUF_OUT, 1, 0, 1, 0, 0, 0}};
     uint16_t lanes[3];
     auto embed = [&](const tw_plan *plan, std::vector<int> ranks, uint32_t nfifos) {
         tw_build build;

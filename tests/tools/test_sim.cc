@@ -2,6 +2,8 @@
 /* Knows: what twill-sim and twill-tune promise, by their output. Never knows: the model. */
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+
 #include <fstream>
 
 #include "command.h"
@@ -11,6 +13,7 @@ namespace
 
 const char *kSim = BUILD_DIR "/tools/twill-sim";
 const char *kTune = BUILD_DIR "/tools/twill-tune";
+const char *kMachine = "arm-64c"; // looking at this host is test_topo's
 const char *kChain = SOURCE_DIR "/docs/plans/chain.plan";
 
 using Words = std::vector<std::string>;
@@ -105,7 +108,7 @@ TEST_F(Sim, ShowsTheCheapestOfAll)
 
 TEST_F(Sim, ReadsPlansAndProvesThem)
 {
-    std::string json = out({kSim, "--plan", kChain, "--json", "-e", "1K"});
+    std::string json = out({kSim, "--plan", kChain, "--machine", kMachine, "--json", "-e", "1K"});
     Command python({"python3", "-c",
                     "import json, sys\n"
                     "d = json.load(sys.stdin)\n"
@@ -122,10 +125,12 @@ TEST_F(Sim, ReadsPlansAndProvesThem)
     ASSERT_NE(at, std::string::npos);
     text.replace(at, 26, "in.0[1] dst out.0[1]"); // the sum is never finished
     std::string wrong = file("wrong.plan", text);
-    Command c({kSim, "--plan", wrong});
+    Command c({kSim, "--plan", wrong, "--machine", kMachine});
     EXPECT_EQ(c.finish(), 3);
     EXPECT_TRUE(contains(c.err, "plan chain is not a correct all_reduce: ")) << c.err;
-    EXPECT_TRUE(contains(out({kSim, "--plan", wrong, "--no-check", "-e", "64"}), "# not proven\n"));
+    EXPECT_TRUE(
+        contains(out({kSim, "--plan", wrong, "--machine", kMachine, "--no-check", "-e", "64"}),
+                 "# not proven\n"));
 }
 
 TEST_F(Sim, ThousandsOfRanks)
@@ -140,9 +145,10 @@ TEST_F(Sim, ThousandsOfRanks)
 TEST_F(Sim, ComparesWithSweeps)
 {
     // what the model says of itself: no error
-    Words ask = {kSim, "--coll", "reduce_scatter", "-n", "3", "--csv", "-e", "64K"};
+    Words ask = {kSim,        "--coll", "reduce_scatter", "-n", "3",
+                 "--machine", kMachine, "--csv",          "-e", "64K"};
     std::string csv = out(ask), path = file("a.csv", csv);
-    std::string same = out({kSim, "-n", "3", "--against", path});
+    std::string same = out({kSim, "--machine", kMachine, "-n", "3", "--against", path});
     EXPECT_TRUE(contains(same, "# all             median error    0.0 %")) << same;
     // twice as slow in one file, as in the other: of equal cases the least time counts
     std::string slow = csv;
@@ -150,9 +156,10 @@ TEST_F(Sim, ComparesWithSweeps)
          at = slow.find("32,0,0,", at + 1))
         slow.insert(at + 7, "9");
     std::string other = file("b.csv", slow);
-    EXPECT_TRUE(contains(out({kSim, "-n", "3", "--against", other, "--against", path}),
-                         "median error    0.0 %"));
-    std::string json = out({kSim, "-n", "3", "--against", other, "--json"});
+    EXPECT_TRUE(contains(
+        out({kSim, "--machine", kMachine, "-n", "3", "--against", other, "--against", path}),
+        "median error    0.0 %"));
+    std::string json = out({kSim, "--machine", kMachine, "-n", "3", "--against", other, "--json"});
     Command python({"python3", "-c",
                     "import json, sys\n"
                     "d = json.load(sys.stdin)\n"
@@ -215,7 +222,7 @@ TEST_F(Sim, SaysWhatMakesNoSense)
         {{"-n", "4", "--against", bad, "--column", "best"}, 3, "no column best"},
     };
     for (const Case &c : cases) {
-        Words argv = {kSim};
+        Words argv = {kSim, "--machine", kMachine};
         argv.insert(argv.end(), c.argv.begin(), c.argv.end());
         Command command(argv);
         EXPECT_EQ(command.finish(), c.status) << c.why << ": " << command.err;
@@ -232,12 +239,12 @@ TEST_F(Sim, TuneFindsATableThatExplainsTheTimes)
     std::string truth = file("truth", "twill-cost 1\nhost.step 80\nhost.recv 200\nhost.call 900\n"
                                       "host.copy.near 7000\nhost.copy.mid 5000\n"
                                       "host.reduce.near 4000\nshm.latency 400\n");
-    Words ask = {kTune, "-o", folder_ + "/fit", "--column", "time_us"};
+    Words ask = {kTune, "--machine", kMachine, "-o", folder_ + "/fit", "--column", "time_us"};
     files_.push_back(folder_ + "/fit");
     for (const char *coll : {"all_reduce", "all_gather", "broadcast"})
         for (const char *algo : {"ring", "direct", "recursive_doubling", "binomial"}) {
-            Command sim({kSim, "--coll", coll, "--algo", algo, "-n", "2", "--no-check", "--csv",
-                         "--cost", truth, "-e", "8M"});
+            Command sim({kSim, "--machine", kMachine, "--coll", coll, "--algo", algo, "-n", "2",
+                         "--no-check", "--csv", "--cost", truth, "-e", "8M"});
             if (sim.finish() != 0)
                 continue; // that algorithm does not serve it
             std::string csv = file(std::string(coll) + "-" + algo, sim.out);
@@ -261,12 +268,29 @@ TEST_F(Sim, TuneFindsATableThatExplainsTheTimes)
 
 TEST_F(Sim, TuneMeasuresByItself)
 {
-    Command c({kTune, "-n", "2", "-e", "64", "--rounds", "1", "--algo", "dissemination", "--run",
-               BUILD_DIR "/tools/twill-run", "--perf", BUILD_DIR "/perf/twill-perf"});
+    Command c({kTune, "--machine", kMachine, "-n", "2", "-e", "64", "--rounds", "1", "--algo",
+               "dissemination", "--run", BUILD_DIR "/tools/twill-run", "--perf",
+               BUILD_DIR "/perf/twill-perf"});
     ASSERT_EQ(c.finish(), 0) << c.err;
     EXPECT_TRUE(contains(c.err, "round 1 of 1, 2 ranks, dissemination")) << c.err;
     EXPECT_TRUE(contains(c.out, "twill-cost 1\n# fitted by twill-tune to 1 measured cases\n"))
         << c.out;
+}
+
+// Whoever ends twill-tune ends what it has started.
+TEST_F(Sim, TuneEndsWithItsChild)
+{
+    std::string run = file("run", "#!/bin/sh\necho started $$ >&2\nexec tail -f /dev/null\n");
+    ASSERT_EQ(chmod(run.c_str(), 0700), 0);
+    Command c({kTune, "--quiet", "--machine", kMachine, "--run", run, "--algo", "dissemination"});
+    ASSERT_TRUE(c.read_until([&c] { return contains(c.err, "\n"); }));
+    int child = 0;
+    ASSERT_EQ(sscanf(c.err.c_str(), "started %d", &child), 1) << c.err;
+    kill(c.pid, SIGTERM);
+    EXPECT_EQ(c.finish(), 3);
+    EXPECT_TRUE(contains(c.err, "twill-tune: ended by signal 15")) << c.err;
+    pid_t parent = 0;
+    EXPECT_EQ(process_state(child, &parent), 'X');
 }
 
 TEST_F(Sim, TuneSaysWhatMakesNoSense)
@@ -288,7 +312,7 @@ TEST_F(Sim, TuneSaysWhatMakesNoSense)
         {{"--run", "/bin/false", "--algo", "dissemination"}, 3, "/bin/false ended with status 1"},
     };
     for (const Case &c : cases) {
-        Words argv = {kTune, "--quiet"};
+        Words argv = {kTune, "--quiet", "--machine", kMachine};
         argv.insert(argv.end(), c.argv.begin(), c.argv.end());
         Command command(argv);
         EXPECT_EQ(command.finish(), c.status) << c.why << ": " << command.err;

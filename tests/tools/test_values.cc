@@ -14,6 +14,9 @@ extern "C" {
 namespace
 {
 
+const twill_type_t kFloats[] = {TWILL_FLOAT16,  TWILL_FLOAT32,    TWILL_FLOAT64,
+                                TWILL_BFLOAT16, TWILL_FLOAT8E4M3, TWILL_FLOAT8E5M2};
+
 struct Known {
     twill_type_t type;
     uint64_t bits;
@@ -48,6 +51,42 @@ TEST(PerfValues, DecodesKnownBits)
     EXPECT_TRUE(isnan(perf_bits_decode(TWILL_FLOAT16, 0x7e00)));
 }
 
+/* Numbers, points half way between two and beyond the largest, from the formats' definitions. */
+TEST(PerfValues, RoundsToNearestEven)
+{
+    const Known known[] = {
+        {TWILL_FLOAT16, 0x3c00, 1 + 0x1p-11},
+        {TWILL_FLOAT16, 0x3c02, 1 + 0x3p-11},
+        {TWILL_FLOAT16, 0x7bff, 65519.99},
+        {TWILL_FLOAT16, 0x7c00, 65520},
+        {TWILL_FLOAT16, 0x8000, -0x1p-25},
+        {TWILL_FLOAT16, 0x0001, 0x1.001p-25},
+        {TWILL_FLOAT16, 0x0400, 0x0.fffp-14}, // carries into the normal numbers
+        {TWILL_BFLOAT16, 0x3f80, 1 + 0x1p-8},
+        {TWILL_BFLOAT16, 0x4000, 1.9999},
+        {TWILL_BFLOAT16, 0xff80, -0x1.ffp127},
+        {TWILL_FLOAT8E4M3, 0x38, 1.0625},
+        {TWILL_FLOAT8E4M3, 0x3a, 1.1875},
+        {TWILL_FLOAT8E4M3, 0x7e, 1000},
+        {TWILL_FLOAT8E4M3, 0xfe, -HUGE_VAL},
+        {TWILL_FLOAT8E5M2, 0x3c, 1.125},
+        {TWILL_FLOAT8E5M2, 0x7b, HUGE_VAL},
+        {TWILL_FLOAT32, 0x3eaaaaab, 1.0 / 3},
+        {TWILL_FLOAT64, 0x3fd5555555555555, 1.0 / 3},
+    };
+    for (const Known &k : known)
+        EXPECT_EQ(perf_bits_round(k.type, k.value), k.bits) << perf_type_name(k.type) << k.value;
+    for (twill_type_t type : kFloats) {
+        const uint64_t end = perf_type_bytes(type) < 4 ? 1ull << 8 * perf_type_bytes(type) : 0;
+        for (uint64_t bits = 0; bits < end; bits++) {
+            const double value = perf_bits_decode(type, bits);
+            if (isfinite(value)) {
+                ASSERT_EQ(perf_bits_round(type, value), bits) << perf_type_name(type);
+            }
+        }
+    }
+}
+
 TEST(PerfValues, ExtendsSigns)
 {
     EXPECT_EQ((int64_t)perf_bits_extend(TWILL_INT8, 0x80), -128);
@@ -56,9 +95,6 @@ TEST(PerfValues, ExtendsSigns)
     EXPECT_EQ(perf_bits_extend(TWILL_UINT32, 0xffffffff), 0xffffffffu);
     EXPECT_EQ((int64_t)perf_bits_extend(TWILL_INT64, UINT64_MAX), -1);
 }
-
-const twill_type_t kFloats[] = {TWILL_FLOAT16,  TWILL_FLOAT32,    TWILL_FLOAT64,
-                                TWILL_BFLOAT16, TWILL_FLOAT8E4M3, TWILL_FLOAT8E5M2};
 
 /* Values encoded here and decoded from memory are what the kind promises. */
 TEST(PerfValues, KeepTheirKindsPromise)

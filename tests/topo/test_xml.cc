@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <random>
 
 namespace
@@ -205,6 +206,19 @@ TEST(Xml, SurvivesChangedBytes)
     }
     EXPECT_GT(whole, 0u);
     EXPECT_LT(whole, 400u);
+}
+
+/* The page's example is in the form that is written, and whole. */
+TEST(Xml, IsAsThePageShowsIt)
+{
+    std::ifstream in(SOURCE_DIR "/docs/topology.md");
+    std::string page(std::istreambuf_iterator<char>(in), {});
+    size_t start = page.find("```xml\n"), end = page.find("```\n", start + 7);
+    ASSERT_NE(end, std::string::npos);
+    std::string example = page.substr(start + 7, end - start - 7);
+    Graph graph;
+    ASSERT_EQ(read(&graph.g, example), TWILL_OK) << tw_fail_text();
+    EXPECT_EQ(xml_of(graph.g), example);
 }
 
 TEST(Xml, LoadsFiles)

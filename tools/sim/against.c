@@ -21,16 +21,17 @@ static void row_show(const struct comparison *c, size_t i, double predicted_us)
 {
     const struct sim_sample *s = &c->samples.at[i];
     double off = 100 * (predicted_us / s->time_us - 1);
-    if (c->options->form == SIM_JSON)
+    if (c->options->form == SIM_JSON) {
         printf("%s\n    {\"op\": \"%s\", \"algo\": \"%s\", \"channels\": %u, \"size_bytes\": %llu, "
                "\"inplace\": %s, \"measured_us\": %.4f, \"predicted_us\": %.4f, \"off\": %.4f}",
                i ? "," : "", tw_coll_name(s->coll), s->algo->name, s->channels,
                (unsigned long long)s->size_bytes, s->in_place ? "true" : "false", s->time_us,
                predicted_us, off / 100);
-    else
+    } else {
         printf("%-15s %-20s %2u %13llu %-4s %14.3f %14.3f %+9.1f\n", tw_coll_name(s->coll),
                s->algo->name, s->channels, (unsigned long long)s->size_bytes,
                s->in_place ? "in" : "out", s->time_us, predicted_us, off);
+    }
 }
 
 /* Median over the rows of one collective, or of all (TW_COLL_COUNT). */

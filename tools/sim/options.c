@@ -19,7 +19,8 @@ static const char help[] =
     "       twill-sim --list\n"
     "Check plans and say what they would take, on this host or on a described machine.\n"
     "\n"
-    "  --coll COLL      all_reduce reduce broadcast reduce_scatter all_gather all_to_all barrier\n"
+    "  --coll COLL      all_reduce reduce broadcast reduce_scatter all_gather all_to_all gather\n"
+    "                   scatter barrier; all_gather_v, ... as if all counts were equal\n"
     "  --algo NAME      an algorithm of twill; without it all are priced, and the best is shown\n"
     "  --plan FILE      a plan in text form\n"
     "  -n RANKS         number of ranks (of --plan: the plan's)\n"
@@ -27,6 +28,7 @@ static const char help[] =
     "  -f FACTOR        between sizes (4)      -d TYPE     of the elements (float32)\n"
     "  -r ROOT          of broadcast and reduce (0)\n"
     "  --channels N     that the algorithm may use (1)\n"
+    "  --param N        the algorithm's own, of --algo (--list says what it is)\n"
     "  --in-place       all ranks in place\n"
     "\n"
     "  --machine M      a machine's name, as in nvswitch-8gpu:hosts=64, or a file of twill-topo;\n"
@@ -35,7 +37,7 @@ static const char help[] =
     "  --per-host N     ranks of a host (as many as it has CPUs or GPUs)\n"
     "  --cyclic         one rank on each host in turn, not host by host\n"
     "  --net tcp|rdma   between hosts (rdma)\n"
-    "  --fifo BYTES     of each FIFO (as communicators take them from TWILL_STAGING=32M)\n"
+    "  --fifo BYTES     of each FIFO (what communicators take from TWILL_STAGING=32M; on GPUs 4M)\n"
     "  --cost FILE      what steps and links cost; else TWILL_COST_FILE, else built in\n"
     "\n"
     "  --check          prove the plan, however long it takes\n"
@@ -57,6 +59,7 @@ enum {
     OPT_ALGO,
     OPT_PLAN,
     OPT_CHANNELS,
+    OPT_PARAM,
     OPT_IN_PLACE,
     OPT_MACHINE,
     OPT_ON,
@@ -82,6 +85,7 @@ static const struct option long_options[] = {
     {"algo", required_argument, NULL, OPT_ALGO},
     {"plan", required_argument, NULL, OPT_PLAN},
     {"channels", required_argument, NULL, OPT_CHANNELS},
+    {"param", required_argument, NULL, OPT_PARAM},
     {"in-place", no_argument, NULL, OPT_IN_PLACE},
     {"machine", required_argument, NULL, OPT_MACHINE},
     {"on", required_argument, NULL, OPT_ON},
@@ -196,7 +200,8 @@ static int show_list(void)
         for (int c = 0; c < TW_COLL_COUNT; c++)
             if (algo->colls >> c & 1)
                 printf(" %s", tw_coll_name((enum tw_coll)c));
-        printf("\n      %s\n", algo->source);
+        printf("\n      %s%s%s\n", algo->source, algo->param ? "; --param: " : "",
+               algo->param ? algo->param->name : "");
     }
     printf("\nmachines (NAME, or NAME:hosts=N,leaf=N,oversub=N,rails=0|1)\n");
     for (unsigned i = 0; (name = tw_topo_synthetic_name(i, &text)) != NULL; i++)
@@ -261,6 +266,8 @@ static int parse_call(struct sim_options *options, int option)
         return read_coll(optarg, options);
     case OPT_CHANNELS:
         return read_small("--channels", optarg, 1, TW_PLAN_FIFOS_MAX, &options->channels);
+    case OPT_PARAM:
+        return read_small("--param", optarg, 0, UINT32_MAX, &options->param);
     case OPT_FIFO:
         return read_bytes("--fifo", optarg, 256, &options->fifo_bytes);
     default:
@@ -325,6 +332,8 @@ static int check_all(const struct sim_options *options)
     if (options->nagainst && (options->algo || options->coll_given || options->form == SIM_CSV))
         return usage("--against takes collectives and algorithms from its files, and shows a table "
                      "or --json");
+    if (options->param && !options->algo)
+        return usage("--param is an algorithm's own: --algo NAME is missing");
     if (options->min_bytes > options->max_bytes)
         return usage("-b is larger than -e");
     if (options->nranks && options->root >= options->nranks)

@@ -113,7 +113,7 @@ enum twill_status sim_pool_price(struct sim_pool *pool, const struct tw_cost_tab
                                  const struct sim_sample *sample, uint64_t *time_ps)
 {
     const struct sim_job *job = NULL;
-    struct tw_cost_price price;
+    struct tw_cost_price price = {.time_ps = 0};
     enum twill_status status = job_get(pool, sample, &job);
     if (!tw_failed(status))
         status =

@@ -14,7 +14,7 @@
 
 #define SIM_EXIT_USAGE 2
 #define SIM_EXIT_FAILED 3
-#define SIM_FILES_MOST 32
+#define SIM_FILES_MOST 256
 
 /* ---- what ranks run on (machine.c) ---------------------------------------------------------- */
 
@@ -50,13 +50,16 @@ struct sim_job_options {
     enum tw_coll coll;
     int nranks, root;
     uint32_t channels;
-    uint64_t fifo_bytes; /* of each FIFO; 0: what a process with TWILL_STAGING=32M would take */
+    uint32_t param;      /* the algorithm's own; 0: its default */
+    uint64_t fifo_bytes; /* of each FIFO; 0: what a process with TWILL_STAGING=32M would take, on
+                            GPUs 4M */
 };
 
 struct sim_job {
     struct tw_cost_prog *prog; /* owned */
     struct tw_plan *facts;     /* owned: rank 0's program and all facts */
     uint64_t fifo_bytes;
+    size_t scratch_bytes;
 };
 
 /** Generate and link, rank by rank where there are many. */
@@ -135,7 +138,7 @@ struct sim_options {
     const char *plan; /* file; NULL: built in */
     int nranks;       /* 0: not given */
     int root;
-    uint32_t channels;
+    uint32_t channels, param;
     uint64_t min_bytes, max_bytes, factor;
     const char *type;
     bool in_place;

@@ -96,7 +96,8 @@ static enum twill_status prove_algo(struct run *run, const struct tw_algo *algo,
                                       .nranks = run->head.nranks,
                                       .root = run->options->root,
                                       .only_rank = -1,
-                                      .channels = run->options->channels};
+                                      .channels = run->options->channels,
+                                      .param = run->options->param};
     struct tw_plan *plan = NULL;
     enum twill_status status = algo->generate(&args, &plan);
     if (!tw_failed(status))
@@ -114,6 +115,7 @@ static enum twill_status entry_add(struct run *run, const char *name, const stru
         .nranks = run->head.nranks,
         .root = run->options->root,
         .channels = run->options->channels,
+        .param = run->options->param,
         .fifo_bytes = run->options->fifo_bytes,
     };
     struct entry *entry = &run->entries[run->count];

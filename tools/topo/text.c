@@ -136,8 +136,9 @@ static void print_numbers(const struct printer *printer, uint32_t first, uint32_
             core = printer->family.next[core];
         }
         if (from != TW_TOPO_NONE && number != last + 1) {
-            fprintf(printer->out, from == last ? "%s%" PRIu32 : "%s%" PRIu32 "-%" PRIu32, comma,
-                    from, last);
+            fprintf(printer->out, "%s%" PRIu32, comma, from);
+            if (last != from)
+                fprintf(printer->out, "-%" PRIu32, last);
             comma = ",";
             from = TW_TOPO_NONE;
         }

@@ -94,11 +94,11 @@ int main(int argc, char **argv)
     struct tune_options options;
     struct sim_samples samples = {.at = NULL};
     struct sim_pool *pool = NULL;
-    const struct sim_machine_options machine = {.gpus = 0};
     tw_log_configure("error", NULL); /* what fails is said once, at the end */
     int exit = tune_options_parse(&options, argc, argv);
     if (exit >= 0)
         return exit;
+    const struct sim_machine_options machine = {.machine = options.machine};
     enum twill_status status = sim_pool_create(&machine, &pool);
     if (!tw_failed(status))
         status = tune(&options, &samples, pool);

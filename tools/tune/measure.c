@@ -5,9 +5,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <spawn.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,7 +20,11 @@
 #define SHORT_BYTES ((uint64_t)64 << 10) /* sizes up to here are timed over more calls */
 #define FACTOR "4"
 
-extern char **environ;
+/* Collectives of which twill-perf has a sweep. */
+#define SWEPT                                                                                      \
+    (1u << TW_COLL_ALL_REDUCE | 1u << TW_COLL_REDUCE | 1u << TW_COLL_BROADCAST |                   \
+     1u << TW_COLL_REDUCE_SCATTER | 1u << TW_COLL_ALL_GATHER | 1u << TW_COLL_ALL_TO_ALL |          \
+     1u << TW_COLL_BARRIER)
 
 struct programs {
     char run[PATH_BYTES], perf[PATH_BYTES];
@@ -53,27 +58,55 @@ static void program_find(const char *given, const char *name, char path[PATH_BYT
     snprintf(path, PATH_BYTES, "%s", name);
 }
 
-static enum twill_status program_run(char *const argv[])
+static volatile sig_atomic_t stopped; /* the signal that asked this program to end */
+static volatile sig_atomic_t running; /* the child; 0: none */
+
+static void on_signal(int signal)
 {
-    posix_spawn_file_actions_t actions;
-    pid_t child;
+    stopped = signal;
+    if (running)
+        kill(running, SIGTERM);
+}
+
+/* The child ends with this program; its figures come by file, so its table goes nowhere. */
+static _Noreturn void child_exec(char *const argv[], pid_t parent)
+{
+    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (nowhere >= 0 && dup2(nowhere, 1) >= 0 && getppid() == parent)
+        execvp(argv[0], argv);
+    fprintf(stderr, "twill-tune: cannot start %s: %s\n", argv[0], strerror(errno));
+    _exit(127);
+}
+
+static enum twill_status program_wait(pid_t child, const char *name)
+{
     int state = 0;
-    if (posix_spawn_file_actions_init(&actions) != 0)
-        return tw_fail(TWILL_ERR_NOMEM, "no memory to start %s", argv[0]);
-    int error = posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-    if (error == 0)
-        error = posix_spawnp(&child, argv[0], &actions, NULL, argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    if (error != 0)
-        return tw_fail_errno(TWILL_ERR_SYSTEM, error, "cannot start %s", argv[0]);
-    while (waitpid(child, &state, 0) < 0)
+    running = child;
+    if (stopped) /* before the handler could know of it */
+        kill(child, SIGTERM);
+    while (waitpid(child, &state, 0) < 0) {
         if (errno != EINTR)
-            return tw_fail_errno(TWILL_ERR_SYSTEM, errno, "cannot wait for %s", argv[0]);
+            return tw_fail_errno(TWILL_ERR_SYSTEM, errno, "cannot wait for %s", name);
+    }
+    running = 0;
+    if (stopped)
+        return tw_fail(TWILL_ERR_SYSTEM, "ended by signal %d", (int)stopped);
     if (WIFEXITED(state) && WEXITSTATUS(state) == 0)
         return TWILL_OK;
-    return tw_fail(TWILL_ERR_SYSTEM, "%s %s %d: its own messages stand above", argv[0],
+    return tw_fail(TWILL_ERR_SYSTEM, "%s %s %d", name,
                    WIFEXITED(state) ? "ended with status" : "was ended by signal",
                    WIFEXITED(state) ? WEXITSTATUS(state) : WTERMSIG(state));
+}
+
+static enum twill_status program_run(char *const argv[])
+{
+    pid_t parent = getpid(), child = fork();
+    if (child < 0)
+        return tw_fail_errno(TWILL_ERR_SYSTEM, errno, "cannot start %s", argv[0]);
+    if (child == 0)
+        child_exec(argv, parent);
+    return program_wait(child, argv[0]);
 }
 
 /* ---- one sweep ------------------------------------------------------------------------------ */
@@ -86,7 +119,7 @@ static int colls_of(const struct tw_algo *algo, char value[ALGO_BYTES], char *na
     size_t used = (size_t)snprintf(value, ALGO_BYTES, "TWILL_ALGO=");
     for (int c = 0; c < TW_COLL_COUNT; c++) {
         const char *name = tw_coll_name((enum tw_coll)c);
-        if (!(algo->colls >> c & 1) || sim_coll_find(name) == TW_COLL_COUNT)
+        if (!((algo->colls & SWEPT) >> c & 1))
             continue;
         used += (size_t)snprintf(value + used, ALGO_BYTES - used, "%s%s=%s", count ? "," : "", name,
                                  algo->name);
@@ -138,22 +171,22 @@ static enum twill_status algo_measure(const struct tune_options *options,
     return status;
 }
 
-static enum twill_status all_measure(const struct tune_options *options,
-                                     const struct programs *programs, const char *csv,
-                                     struct sim_samples *samples)
+static enum twill_status round_measure(const struct tune_options *options,
+                                       const struct programs *programs, int round, const char *csv,
+                                       struct sim_samples *samples)
 {
     enum twill_status status = TWILL_OK;
     const struct tw_algo *algo;
-    for (int round = 0; round < options->rounds; round++)
-        for (int r = 0; r < options->nnranks; r++)
-            for (size_t i = 0; !tw_failed(status) && (algo = tw_algo_at(i)) != NULL; i++) {
-                if (options->algo && strcmp(options->algo, algo->name) != 0)
-                    continue;
-                if (!options->quiet)
-                    fprintf(stderr, "twill-tune: round %d of %d, %d ranks, %s\n", round + 1,
-                            options->rounds, options->nranks[r], algo->name);
-                status = algo_measure(options, programs, algo, options->nranks[r], csv, samples);
-            }
+    for (int r = 0; r < options->nnranks; r++) {
+        for (size_t i = 0; !tw_failed(status) && (algo = tw_algo_at(i)) != NULL; i++) {
+            if (options->algo && strcmp(options->algo, algo->name) != 0)
+                continue;
+            if (!options->quiet)
+                fprintf(stderr, "twill-tune: round %d of %d, %d ranks, %s\n", round + 1,
+                        options->rounds, options->nranks[r], algo->name);
+            status = algo_measure(options, programs, algo, options->nranks[r], csv, samples);
+        }
+    }
     return status;
 }
 
@@ -166,7 +199,13 @@ enum twill_status tune_measure(const struct tune_options *options, struct sim_sa
     if (!mkdtemp(folder))
         return tw_fail_errno(TWILL_ERR_SYSTEM, errno, "cannot make a folder %s", folder);
     snprintf(csv, sizeof(csv), "%s/sweep.csv", folder);
-    enum twill_status status = all_measure(options, &programs, csv, samples);
+    const struct sigaction catch = {.sa_handler = on_signal};
+    sigaction(SIGINT, &catch, NULL);
+    sigaction(SIGTERM, &catch, NULL);
+    sigaction(SIGHUP, &catch, NULL);
+    enum twill_status status = TWILL_OK;
+    for (int round = 0; round < options->rounds && !tw_failed(status); round++)
+        status = round_measure(options, &programs, round, csv, samples);
     unlink(csv);
     rmdir(folder);
     return status;

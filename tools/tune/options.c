@@ -24,6 +24,7 @@ static const char help[] =
     "  --algo NAME      measure this algorithm only\n"
     "  --from FILE:N    measure nothing: a CSV of twill-perf over N ranks; may be repeated\n"
     "  --column NAME    of the measured time (time_us_min: what others do only adds)\n"
+    "  --machine FILE   this host as twill-topo wrote it, or a machine's name\n"
     "  --cost FILE      table to begin with; else TWILL_COST_FILE, else built in\n"
     "  --run PROGRAM, --perf PROGRAM\n"
     "                   twill-run and twill-perf; beside this program, or in PATH\n"
@@ -37,6 +38,7 @@ enum {
     OPT_FROM,
     OPT_COLUMN,
     OPT_ALGO,
+    OPT_MACHINE,
     OPT_COST,
     OPT_RUN,
     OPT_PERF,
@@ -46,17 +48,12 @@ enum {
 };
 
 static const struct option long_options[] = {
-    {"rounds", required_argument, NULL, OPT_ROUNDS},
-    {"from", required_argument, NULL, OPT_FROM},
-    {"column", required_argument, NULL, OPT_COLUMN},
-    {"algo", required_argument, NULL, OPT_ALGO},
-    {"cost", required_argument, NULL, OPT_COST},
-    {"run", required_argument, NULL, OPT_RUN},
-    {"perf", required_argument, NULL, OPT_PERF},
-    {"quiet", no_argument, NULL, OPT_QUIET},
-    {"help", no_argument, NULL, OPT_HELP},
-    {"version", no_argument, NULL, OPT_VERSION},
-    {NULL, 0, NULL, 0},
+    {"rounds", required_argument, NULL, OPT_ROUNDS},   {"from", required_argument, NULL, OPT_FROM},
+    {"column", required_argument, NULL, OPT_COLUMN},   {"algo", required_argument, NULL, OPT_ALGO},
+    {"machine", required_argument, NULL, OPT_MACHINE}, {"cost", required_argument, NULL, OPT_COST},
+    {"run", required_argument, NULL, OPT_RUN},         {"perf", required_argument, NULL, OPT_PERF},
+    {"quiet", no_argument, NULL, OPT_QUIET},           {"help", no_argument, NULL, OPT_HELP},
+    {"version", no_argument, NULL, OPT_VERSION},       {NULL, 0, NULL, 0},
 };
 
 static int usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -148,6 +145,9 @@ static int parse_one(struct tune_options *options, int option)
         return -1;
     case OPT_ALGO:
         return read_algo(options, optarg);
+    case OPT_MACHINE:
+        options->machine = optarg;
+        return -1;
     case OPT_COST:
         options->cost = optarg;
         return -1;

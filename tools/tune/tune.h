@@ -17,8 +17,9 @@ struct tune_sweep {
 };
 
 struct tune_options {
-    const char *out;  /* NULL: standard output */
-    const char *cost; /* table to begin with; NULL: as everywhere */
+    const char *out;     /* NULL: standard output */
+    const char *machine; /* this host as twill-topo wrote it; NULL: look at it */
+    const char *cost;    /* table to begin with; NULL: as everywhere */
     int nranks[TUNE_RANKS_MOST];
     int nnranks;
     int rounds;
