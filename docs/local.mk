@@ -3,6 +3,7 @@
 # docs/params.md is written from the table of parameters; tests/params compares the two
 EXTRA_DIST += docs/algorithms.md
 EXTRA_DIST += docs/architecture.md
+EXTRA_DIST += docs/choice.md
 EXTRA_DIST += docs/cost.md
 EXTRA_DIST += docs/guide.md
 EXTRA_DIST += docs/numbers.md
@@ -10,6 +11,8 @@ EXTRA_DIST += docs/params.md
 EXTRA_DIST += docs/plan.md
 EXTRA_DIST += docs/roadmap.md
 EXTRA_DIST += docs/topology.md
+EXTRA_DIST += docs/user-plans.md
+EXTRA_DIST += docs/plans/star.plan docs/plans/chain.plan docs/plans/neighbour.plan
 EXTRA_PROGRAMS = docs/params_gen
 docs_params_gen_SOURCES = docs/params_gen.c
 docs_params_gen_LDADD = libtwill_core.la

@@ -518,10 +518,13 @@ struct twill_choice {
     char algo[48];    /* out: the plan's name, for instance "ring" */
     char proto[16];   /* out: "simple" */
     int32_t channels; /* out: channels that the plan uses */
+    /* out: time by the cost model if all ranks call at once; 0 where nothing is predicted (more
+     * than 64 ranks) */
+    double predicted_us;
 };
 #define TWILL_CHOICE_INIT                                                                          \
     {                                                                                              \
-        sizeof(struct twill_choice), TWILL_CHOICE_MAGIC, TWILL_VERSION, {0}, {0}, 0                \
+        sizeof(struct twill_choice), TWILL_CHOICE_MAGIC, TWILL_VERSION, {0}, {0}, 0, 0             \
     }
 
 /**
@@ -724,6 +727,41 @@ TWILL_API enum twill_status twill_group_start(void);
  * Threads: that of twill_group_start. Blocks for calls without a stream.
  */
 TWILL_API enum twill_status twill_group_end(void);
+
+#define TWILL_SIMULATION_MAGIC 0x74777369u
+/* What a group would take. Append only; fields beyond the caller's size are left out. */
+struct twill_simulation {
+    size_t size;         /* sizeof(struct twill_simulation) of the caller */
+    uint32_t magic;      /* TWILL_SIMULATION_MAGIC */
+    uint32_t version;    /* TWILL_VERSION of the caller */
+    double predicted_us; /* out: time by the cost model */
+};
+#define TWILL_SIMULATION_INIT                                                                      \
+    {                                                                                              \
+        sizeof(struct twill_simulation), TWILL_SIMULATION_MAGIC, TWILL_VERSION, 0                  \
+    }
+
+/**
+ * Close the outermost group without running it, and say how long it would take: what was noted is
+ * forgotten. The collectives of a communicator add up, its sends and receives go at once in both
+ * directions after them, and communicators run side by side: the longest counts. All ranks are
+ * taken to enter the group at the same time.
+ *
+ * @param simulation  in: size, magic, version (TWILL_SIMULATION_INIT); out: the rest; untouched on
+ *                    error
+ *
+ * @return TWILL_OK               predicted_us is set; the group is closed
+ *         TWILL_ERR_INVALID      the struct was not initialised; the group stays open
+ *         TWILL_ERR_USAGE        no group is open, or it is not the outermost one: it stays open.
+ * Or the group makes or finalizes communicators: it is closed, and no init leaves a handle
+ *         TWILL_ERR_UNSUPPORTED  a communicator has too many ranks to be priced (64 are the most),
+ *                                or a call cannot be served; the group is closed
+ *         TWILL_ERR_NOMEM        the group is closed
+ *         twill_last_error(NULL) has the sentence.
+ *
+ * Threads: that of twill_group_start. Never waits for a peer; may allocate.
+ */
+TWILL_API enum twill_status twill_group_simulate_end(struct twill_simulation *simulation);
 
 /* ---- created reductions ------------------------------------------------------------------- */
 

@@ -3,3 +3,4 @@ bin_PROGRAMS += perf/twill-perf
 perf_twill_perf_SOURCES = perf/main.c perf/options.c perf/ops.c perf/values.c perf/check.c \
 	perf/measure.c perf/sweep.c perf/report.c perf/files.c perf/plot.c perf/perf.h
 perf_twill_perf_LDADD = libtwill.la -lm
+EXTRA_DIST += perf/regret.sh

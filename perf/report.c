@@ -31,8 +31,8 @@ void perf_report_head(const struct perf_rank *rank)
 
 static void report_choice_columns(const struct perf_case *c)
 {
-    printf("#\n# %s\n#%11s %13s %10s   %-24s %-8s %8s\n", perf_op_info(c->op)->name, "size",
-           "count", "type", "algo", "proto", "channels");
+    printf("#\n# %s\n#%11s %13s %10s   %-24s %-8s %8s %12s\n", perf_op_info(c->op)->name, "size",
+           "count", "type", "algo", "proto", "channels", "predicted_us");
 }
 
 void perf_report_columns(const struct perf_rank *rank, const struct perf_case *c)
@@ -104,7 +104,8 @@ void perf_report_choice(const struct perf_row *row)
     printf("%12zu %13zu %10s", c->size_bytes, c->count,
            perf_op_info(c->op)->moves ? perf_type_name(c->type) : "none");
     if (row->choice.algo[0])
-        printf("   %-24s %-8s %8d\n", row->choice.algo, row->choice.proto, row->choice.channels);
+        printf("   %-24s %-8s %8d %12.3f\n", row->choice.algo, row->choice.proto,
+               row->choice.channels, row->choice.predicted_us);
     else
         printf("   %-24s\n", "point to point");
 }

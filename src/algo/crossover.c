@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/status.h"
 
 #define ALGOS_MOST 64
@@ -178,16 +179,23 @@ static enum twill_status rows_make(struct field *field, struct tw_crossover *mad
     return status;
 }
 
-enum twill_status tw_crossover_make(const struct tw_crossover_args *args, struct tw_crossover *out)
+static enum twill_status args_check(const struct tw_crossover_args *args)
 {
     if ((unsigned)args->coll >= TW_COLL_COUNT || args->type_bytes == 0 || args->max_bytes == 0 ||
         args->max_bytes > (uint64_t)1 << (TW_CROSSOVER_CLASSES - 1))
         return tw_fail(TWILL_ERR_INVALID,
                        "no choice by price for collective %d, elements of %u bytes, up to %llu",
                        (int)args->coll, args->type_bytes, (unsigned long long)args->max_bytes);
+    return TWILL_OK;
+}
+
+enum twill_status tw_crossover_make(const struct tw_crossover_args *args, struct tw_crossover *out)
+{
+    enum twill_status status = args_check(args);
+    if (tw_failed(status))
+        return status;
     struct tw_crossover *made = calloc(1, sizeof(*made));
     struct field *field = calloc(1, sizeof(*field));
-    enum twill_status status = TWILL_OK;
     if (!made || !field) {
         status = tw_fail(TWILL_ERR_NOMEM, "no memory to price algorithms");
         goto end;
@@ -203,6 +211,53 @@ enum twill_status tw_crossover_make(const struct tw_crossover_args *args, struct
 end:
     free(field);
     free(made);
+    return status;
+}
+
+static void prices_log(const struct field *field, uint64_t bytes)
+{
+    if (!tw_log_on(TW_SUB_ALGO, TW_LOG_DEBUG))
+        return;
+    for (uint32_t i = 0; i < field->count; i++) {
+        uint64_t time = UINT64_MAX;
+        if (tw_failed(price_of(field, &field->entries[i], bytes, &time)) || time == UINT64_MAX)
+            tw_debug(TW_SUB_ALGO, "%s of %llu bytes over %d ranks: %s has no room",
+                     tw_coll_name(field->args->coll), (unsigned long long)bytes,
+                     field->args->nranks, field->entries[i].algo->name);
+        else
+            tw_debug(TW_SUB_ALGO, "%s of %llu bytes over %d ranks: %s takes %.3f us",
+                     tw_coll_name(field->args->coll), (unsigned long long)bytes,
+                     field->args->nranks, field->entries[i].algo->name, (double)time * 1e-6);
+    }
+}
+
+enum twill_status tw_crossover_pick(const struct tw_crossover_args *args,
+                                    const struct tw_algo **algo, uint64_t *time_ps)
+{
+    enum twill_status status = args_check(args);
+    if (tw_failed(status))
+        return status;
+    struct field *field = calloc(1, sizeof(*field));
+    if (!field)
+        return tw_fail(TWILL_ERR_NOMEM, "no memory to price algorithms");
+    uint32_t winner = 0;
+    uint64_t best = UINT64_MAX;
+    field->args = args;
+    status = field_fill(field);
+    if (!tw_failed(status))
+        status = winner_of(field, args->max_bytes, &winner, &best);
+    if (!tw_failed(status))
+        prices_log(field, args->max_bytes);
+    if (!tw_failed(status) && best == UINT64_MAX)
+        status = tw_fail(TWILL_ERR_UNSUPPORTED,
+                         "%s: the links have no room for any algorithm with %d ranks",
+                         tw_coll_name(args->coll), args->nranks);
+    if (!tw_failed(status)) {
+        *algo = field->entries[winner].algo;
+        *time_ps = best;
+    }
+    field_free(field);
+    free(field);
     return status;
 }
 

@@ -64,6 +64,16 @@ struct tw_crossover {
  */
 enum twill_status tw_crossover_make(const struct tw_crossover_args *args, struct tw_crossover *out);
 
+/**
+ * The cheapest algorithm for one size alone, args->max_bytes: what tw_crossover_make finds there,
+ * at a fraction of its time. Prices of all are logged (algo=debug).
+ *
+ * @param algo, time_ps  out; untouched on error
+ * @return as tw_crossover_make; TWILL_ERR_UNSUPPORTED also when `shape` leaves all out
+ */
+enum twill_status tw_crossover_pick(const struct tw_crossover_args *args,
+                                    const struct tw_algo **algo, uint64_t *time_ps);
+
 /** The algorithm for a size. */
 const struct tw_algo *tw_crossover_algo(const struct tw_crossover *crossover, uint64_t bytes);
 /** What it takes by the model: prices at powers of two, a straight line between two of them, and

@@ -2,11 +2,16 @@
 /* Knows: arguments of the question which plan a call would run. Never knows: how that is chosen. */
 #include "config.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "api/api.h"
+#include "comm/choose.h"
 #include "comm/ops.h"
+
+/* Of the struct's first version: predicted_us came later. */
+#define SIZE_LEAST offsetof(struct twill_choice, predicted_us)
 
 static enum twill_status find_coll(const char *name, enum tw_coll *coll)
 {
@@ -42,7 +47,7 @@ static enum twill_status check_struct(const struct twill_choice *choice)
     if (!choice) {
         return tw_fail(TWILL_ERR_INVALID, "comm_choice: the output is NULL");
     }
-    if (choice->magic != TWILL_CHOICE_MAGIC || choice->size < sizeof *choice) {
+    if (choice->magic != TWILL_CHOICE_MAGIC || choice->size < SIZE_LEAST) {
         return tw_fail(TWILL_ERR_INVALID,
                        "comm_choice: the struct was not initialised with TWILL_CHOICE_INIT");
     }
@@ -75,6 +80,12 @@ static enum twill_status choose(twill_comm_t comm, const struct tw_call_info *in
     snprintf(choice->algo, sizeof choice->algo, "%s", plan->name);
     snprintf(choice->proto, sizeof choice->proto, "simple");
     choice->channels = channels_of(plan, comm->rank);
+    if (choice->size >= SIZE_LEAST + sizeof choice->predicted_us) {
+        uint64_t time_ps = 0;
+        bool known = comm->size <= TW_CHOOSE_RANKS_MOST &&
+                     !tw_failed(tw_plans_price(comm->ops->plans, info, &time_ps));
+        choice->predicted_us = known ? (double)time_ps * 1e-6 : 0;
+    }
     return TWILL_OK;
 }
 

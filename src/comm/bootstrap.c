@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/time.h"
+#include "comm/ops.h"
 #include "comm/split.h"
 
 /* The meeting point names the missing ranks at its deadline; a rank's own comes a little later. */
@@ -336,10 +337,26 @@ static enum twill_status tree_connect(struct tw_boot *boot)
 /* ---- all of it ---------------------------------------------------------------------------------
  */
 
+/* Nobody leaves before everybody is ready, nor with other grounds to choose by. */
+static enum twill_status barrier_last(struct tw_boot *boot)
+{
+    struct twill_comm *comm = boot->comm;
+    const struct tw_tree_call call = {comm, boot->wait.deadline_ns, "in the last barrier"};
+    struct tw_facts_stamp *stamps = tw_alloc((size_t)comm->size * sizeof(*stamps));
+
+    if (stamps == NULL)
+        return TWILL_ERR_NOMEM;
+    tw_plans_stamp(comm->ops->plans, &stamps[comm->rank]);
+    enum twill_status status = tw_tree_gather(&call, stamps, sizeof(*stamps));
+    if (status == TWILL_OK)
+        status = tw_facts_compare(stamps, comm->size);
+    free(stamps);
+    return status;
+}
+
 static enum twill_status boot_steps(struct tw_boot *boot)
 {
     struct twill_comm *comm = boot->comm;
-    const struct tw_tree_call barrier = {comm, boot->wait.deadline_ns, "in the last barrier"};
     enum twill_status status = tw_sock_listen(&boot->tree_fd, "", boot->tree_name);
 
     if (status == TWILL_OK)
@@ -352,9 +369,8 @@ static enum twill_status boot_steps(struct tw_boot *boot)
         status = tw_record_create(comm);
     if (status == TWILL_OK)
         status = tw_ops_create(comm);
-    /* nobody leaves before everybody is ready */
     if (status == TWILL_OK)
-        status = tw_tree_gather(&barrier, NULL, 0);
+        status = barrier_last(boot);
     return status;
 }
 

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cpus.h"
 #include "base/mem.h"
 #include "comm/bootstrap.h"
 #include "comm/ops.h"
@@ -17,7 +16,7 @@ struct entry {
     int32_t pid;
     uint32_t unused;
     uint64_t fifo_bytes, scratch_bytes; /* that it has room for */
-    struct tw_cpus cpus;                /* that it may run on */
+    struct tw_facts_entry facts;        /* of its host */
 };
 
 size_t tw_boot_frame_bytes(int size)
@@ -65,7 +64,7 @@ static void own_fill(const struct tw_boot *boot, struct entry *own)
     own->pid = getpid();
     own->fifo_bytes = share.fifo_bytes;
     own->scratch_bytes = share.scratch_bytes;
-    tw_cpus_get(&own->cpus);
+    tw_facts_say(comm, &own->facts);
 }
 
 /* Waits spin long only where the ranks of this host have a CPU each. */
@@ -77,16 +76,29 @@ static enum twill_status patience_set(struct twill_comm *comm, const struct entr
 
     if (bound == NULL)
         return TWILL_ERR_NOMEM;
-    bound[count++] = &own->cpus;
+    bound[count++] = &own->facts.cpus;
     for (int r = 0; r < comm->size; r++) {
         const uint8_t *host = entries[r].peer.proc.host;
         if (r != comm->rank && memcmp(host, own->peer.proc.host, sizeof(own->peer.proc.host)) == 0)
-            bound[count++] = &entries[r].cpus;
+            bound[count++] = &entries[r].facts.cpus;
     }
     bool crowded = tw_cpus_crowded(bound, count, comm->proc->cpu_quota);
     comm->patience = tw_patience_for(comm->proc->pause_ps, crowded);
     free(bound);
     return TWILL_OK;
+}
+
+static enum twill_status facts_take(struct twill_comm *comm, const struct entry *entries)
+{
+    const struct tw_facts_entry **all = tw_alloc((size_t)comm->size * sizeof(void *));
+
+    if (all == NULL)
+        return TWILL_ERR_NOMEM;
+    for (int r = 0; r < comm->size; r++)
+        all[r] = &entries[r].facts;
+    enum twill_status status = tw_facts_merge(comm, all, &comm->facts);
+    free(all);
+    return status;
 }
 
 static void peers_set(struct tw_ctl *ctl, struct tw_ctl_peer *peers, const struct entry *entries)
@@ -141,6 +153,8 @@ static enum twill_status entries_gather(struct tw_boot *boot, struct entry *entr
     }
     peers_set(boot->ctl, peers, entries);
     status = patience_set(comm, entries);
+    if (status == TWILL_OK)
+        status = facts_take(comm, entries);
     return status == TWILL_OK ? share_agree(comm, entries, share) : status;
 }
 

@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "channel/channel.h"
+#include "comm/facts.h"
 #include "device/exec.h"
 #include "plan/plan.h"
 #include "twill.h"
@@ -29,6 +30,7 @@ struct tw_proc {
     uint64_t pause_ps;            /* of tw_pause_ps */
     uint64_t redops;              /* atomic: created so far (src/api/op.c) */
     struct tw_progress *progress; /* owned; runs what streams were given (progress.c) */
+    struct tw_chooses *chooses;   /* owned; what was chosen by price (choose.c) */
 };
 /** Opened at the first reference: parameters frozen, nets opened, control thread started. ERR_USAGE
  * after fork. */
@@ -77,6 +79,7 @@ struct twill_comm {
     int ranks_here;                    /* ranks of this communicator in this process */
     int ranks_host;                    /* ranks of this communicator on this host */
     struct tw_patience patience;       /* of waits for other ranks */
+    struct tw_facts facts;             /* of the hosts; from connect on */
     int state;                         /* atomic: enum tw_comm_state */
     int status;                        /* atomic: OK, or the first failure (negative): sticky */
     enum twill_status failing;         /* as status, but before the peers are told */
@@ -313,6 +316,9 @@ bool tw_stream_alive(const struct tw_stream *stream);
 bool tw_group_active(void);
 enum twill_status tw_group_start(void);
 enum twill_status tw_group_end(void);
+/** End the outermost group without running it. @param time_ps  out: what it would take; untouched
+ * on error. ERR_USAGE: no group, an inner one (which stays open), or inits or finalizes in it */
+enum twill_status tw_group_simulate(uint64_t *time_ps);
 /** Inside a group: connect these prepared communicators at group end and fill outs[] then. On
  * ERR_NOMEM they stay the caller's. */
 enum twill_status tw_group_add_inits(struct twill_comm *const *comms, int count,

@@ -343,3 +343,31 @@ enum twill_status tw_group_end(void)
     free(g.finals);
     return tw_failed(status) || init_status == TWILL_OK ? status : init_status;
 }
+
+enum twill_status tw_group_simulate(uint64_t *time_ps)
+{
+    enum twill_status status;
+    if (open_group.depth != 1) {
+        status = tw_fail(TWILL_ERR_USAGE,
+                         open_group.depth ? "group_simulate_end: a group is open around this one: "
+                                            "only the outermost can be simulated"
+                                          : "group_simulate_end: no group is open in this thread");
+        tw_last_error_keep(0);
+        return status;
+    }
+    struct group g = open_group;
+    open_group = (struct group){0};
+    if (g.ninits || g.nfinals)
+        status = tw_fail(TWILL_ERR_USAGE, "group_simulate_end: the group makes or finalizes "
+                                          "communicators, which has no predicted time");
+    else
+        status = tw_simulate(g.calls, g.ncalls, time_ps);
+    if (tw_failed(status))
+        tw_last_error_keep(0);
+    if (g.ninits)
+        inits_give_up(&g, status);
+    free(g.calls);
+    free(g.inits);
+    free(g.finals);
+    return status;
+}

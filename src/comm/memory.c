@@ -23,7 +23,9 @@ static uint64_t plan_bytes(const struct tw_plan *plan)
 
 static uint64_t plans_bytes(const struct tw_ops *ops)
 {
-    uint64_t bytes = plan_bytes(ops->plans->file.plan);
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < ops->plans->nfiles; i++)
+        bytes += plan_bytes(ops->plans->files[i].plan);
     for (int coll = 0; coll < TW_COLL_COUNT; coll++)
         for (const struct tw_plans_entry *e = ops->plans->entries[coll]; e; e = e->next)
             bytes += sizeof *e + plan_bytes(e->plan);

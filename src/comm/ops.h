@@ -143,8 +143,8 @@ void tw_fuse_unpack(const struct tw_item *item);
 /* ---- plans (plans.c) --------------------------------------------------------------------------
  */
 
-/** Reads TWILL_ALGO, TWILL_CHECK_PLANS and TWILL_PLAN_FILE; ERR_INVALID names what is wrong there.
- */
+/** Reads TWILL_ALGO, TWILL_PROTO, TWILL_CHECK_PLANS, TWILL_PLAN_FILE and TWILL_COST_FILE;
+ * ERR_INVALID names what is wrong there. */
 enum twill_status tw_plans_create(struct twill_comm *comm, struct tw_plans **plans);
 void tw_plans_destroy(struct tw_plans *plans);
 /** Do the parameters ask for plans that write into peers' scratch? They get scratch from staging
@@ -158,6 +158,15 @@ bool tw_plans_want_scratch(const struct tw_params *params);
  */
 enum twill_status tw_plans_get(struct tw_plans *plans, const struct tw_call_info *info,
                                const struct tw_plan **plan, uint64_t *algo_hash);
+/**
+ * What a collective would take by the cost model, if every rank entered it at once.
+ * @return TWILL_OK; TWILL_ERR_UNSUPPORTED too many ranks, or what the links cannot carry. Threads:
+ * any
+ */
+enum twill_status tw_plans_price(const struct tw_plans *plans, const struct tw_call_info *info,
+                                 uint64_t *time_ps);
+/** What this rank's choices rest on. */
+void tw_plans_stamp(const struct tw_plans *plans, struct tw_facts_stamp *stamp);
 /** Plan of one send or receive; owned by the caller. Its hash is TW_P2P_PLAN_HASH. */
 #define TW_P2P_PLAN_HASH 1u
 enum twill_status tw_plans_p2p(const struct twill_comm *comm, int peer, bool is_send,
@@ -181,6 +190,10 @@ struct tw_stream {
 
 /** The stream is about to get its first call: it holds on to the process state. */
 enum twill_status tw_stream_attach(struct tw_stream *stream);
+
+/** What checked calls would take as one group (simulate.c). @return TWILL_OK; TWILL_ERR_UNSUPPORTED;
+ * TWILL_ERR_NOMEM */
+enum twill_status tw_simulate(const struct tw_call *calls, size_t ncalls, uint64_t *time_ps);
 
 /** Note a call in the calling thread's open group. */
 enum twill_status tw_group_add_call(const struct tw_call *call);

@@ -20,12 +20,46 @@ bool tw_plans_want_scratch(const struct tw_params *params)
 /* ---- life -------------------------------------------------------------------------------------
  */
 
+/* Algorithms that a choice may fall on. Those that add in the defined order are slower than their
+ * likes, so they are there for who asked for that. */
+static uint64_t allowed_of(const struct tw_plans *plans, enum tw_coll coll)
+{
+    uint64_t allowed = 0;
+    bool ordered = plans->ordered && tw_coll_rule(coll)->reduces;
+    const struct tw_algo *algo;
+    for (size_t i = 0; i < 64 && (algo = tw_algo_at(i)) != NULL; i++) {
+        bool in_order = algo->deterministic >> coll & 1;
+        if (algo->colls >> coll & 1 && in_order == ordered)
+            allowed |= (uint64_t)1 << i;
+    }
+    return allowed & ~plans->left_out[coll];
+}
+
+static enum twill_status choose_open(struct tw_plans *plans, const struct tw_params *params)
+{
+    const struct twill_comm *comm = plans->comm;
+    struct tw_choose_args args;
+    memset(&args, 0, sizeof args); /* compared as bytes */
+    args.facts = comm->facts;
+    enum twill_status status = tw_choose_table(&comm->facts, params->cost_file, &args.table);
+    if (tw_failed(status))
+        return status;
+    for (int coll = 0; coll < TW_COLL_COUNT; coll++)
+        args.allowed[coll] = allowed_of(plans, (enum tw_coll)coll);
+    args.fifo_bytes = tw_chan_fifo_size(comm->chan);
+    args.scratch_bytes = tw_ops_scratch_bytes(comm);
+    args.signal_count = tw_chan_signal_count(comm->chan);
+    args.nranks = (uint32_t)comm->size;
+    args.ordered = plans->ordered;
+    args.channels = plans->channels;
+    args.caps = tw_chan_scratch_bytes(comm->chan) ? TW_CAP_PUT_SCRATCH : 0;
+    plans->table_hash = tw_cost_table_hash(&args.table);
+    return tw_choose_get(comm->proc->chooses, &args, &plans->choose);
+}
+
 enum twill_status tw_plans_create(struct twill_comm *comm, struct tw_plans **plans)
 {
     const struct tw_params *params = comm->proc->params;
-    if (params->proto[0] && strcmp(params->proto, "simple") != 0)
-        return tw_fail(TWILL_ERR_INVALID, "TWILL_PROTO: no protocol \"%s\"; there is: simple",
-                       params->proto);
     struct tw_plans *p = tw_alloc(sizeof *p);
     if (!p)
         return TWILL_ERR_NOMEM;
@@ -33,15 +67,33 @@ enum twill_status tw_plans_create(struct twill_comm *comm, struct tw_plans **pla
     p->channels = comm->args.channels > 0 ? (uint32_t)comm->args.channels : 1;
     p->check = params->check_plans;
     p->ordered = comm->args.deterministic;
-    enum twill_status status = tw_plans_read_algo(p, params->algo);
-    if (!tw_failed(status) && params->plan_file[0])
-        status = tw_plans_read_file(p, params->plan_file);
+    enum twill_status status = tw_plans_read_proto(params->proto);
+    if (!tw_failed(status))
+        status = tw_plans_read_algo(p, params->algo);
+    if (!tw_failed(status))
+        status = tw_plans_read_files(p, params->plan_file);
+    if (!tw_failed(status))
+        status = choose_open(p, params);
     if (tw_failed(status)) {
-        free(p);
+        tw_plans_destroy(p);
         return status;
     }
     *plans = p;
     return TWILL_OK;
+}
+
+void tw_plans_stamp(const struct tw_plans *plans, struct tw_facts_stamp *stamp)
+{
+    uint64_t hash = 0;
+    for (uint32_t i = 0; i < plans->nfiles; i++) {
+        uint64_t pair[2] = {hash, plans->files[i].hash};
+        hash = tw_hash64(pair, sizeof pair);
+    }
+    *stamp = (struct tw_facts_stamp){
+        .measured = tw_topo_measured_hash(&plans->comm->facts.measured),
+        .table = plans->table_hash,
+        .plans = hash,
+    };
 }
 
 void tw_plans_destroy(struct tw_plans *plans)
@@ -56,7 +108,9 @@ void tw_plans_destroy(struct tw_plans *plans)
             free(e);
         }
     }
-    tw_plan_destroy(plans->file.plan);
+    for (uint32_t i = 0; i < plans->nfiles; i++)
+        tw_plan_destroy(plans->files[i].plan);
+    tw_choose_put(plans->choose);
     free(plans);
 }
 
@@ -82,23 +136,29 @@ static uint64_t call_bytes(const struct tw_call_info *info, int size)
     }
 }
 
-static bool file_serves(const struct tw_plans *plans, const struct tw_call_info *info)
+static const struct tw_plans_file *file_find(const struct tw_plans *plans,
+                                             const struct tw_call_info *info)
 {
-    const struct tw_plan *plan = plans->file.plan;
-    return plan && plan->coll == info->coll && plan->nranks == plans->comm->size &&
-           plan->root == info->root;
+    for (uint32_t i = 0; i < plans->nfiles; i++) {
+        const struct tw_plan *plan = plans->files[i].plan;
+        if (plan->coll == info->coll && plan->nranks == plans->comm->size &&
+            plan->root == info->root)
+            return &plans->files[i];
+    }
+    return NULL;
 }
 
 static uint64_t entry_hash(const struct tw_plans_entry *entry, uint32_t channels)
 {
     struct {
         char name[TW_PLAN_NAME_BYTES];
-        uint64_t channels, root;
+        uint64_t channels, root, param;
     } names;
     memset(&names, 0, sizeof names);
     snprintf(names.name, sizeof names.name, "%s", entry->algo->name);
     names.channels = channels;
     names.root = (uint64_t)entry->root;
+    names.param = entry->param;
     return tw_hash64(&names, sizeof names);
 }
 
@@ -138,6 +198,7 @@ static enum twill_status entry_make(const struct tw_plans *plans, enum tw_coll c
         .root = entry->root,
         .only_rank = plans->check ? -1 : comm->rank,
         .channels = plans->channels,
+        .param = entry->param,
     };
     enum twill_status status = entry->algo->generate(&args, &entry->plan);
     if (tw_failed(status))
@@ -156,24 +217,31 @@ static enum twill_status entry_make(const struct tw_plans *plans, enum tw_coll c
     return TWILL_OK;
 }
 
-static struct tw_plans_entry *entry_find(const struct tw_plans *plans, enum tw_coll coll, int root,
-                                         const struct tw_algo *algo)
+/* What a call is to run. */
+struct pick {
+    const struct tw_algo *algo;
+    uint32_t param;
+};
+
+static struct tw_plans_entry *entry_find(const struct tw_plans *plans,
+                                         const struct tw_call_info *info, const struct pick *pick)
 {
-    for (struct tw_plans_entry *e = plans->entries[coll]; e; e = e->next)
-        if (e->algo == algo && e->root == root)
+    for (struct tw_plans_entry *e = plans->entries[info->coll]; e; e = e->next)
+        if (e->algo == pick->algo && e->param == pick->param && e->root == info->root)
             return e;
     return NULL;
 }
 
 static enum twill_status entry_get(struct tw_plans *plans, const struct tw_call_info *info,
-                                   const struct tw_algo *algo, struct tw_plans_entry **out)
+                                   const struct pick *pick, struct tw_plans_entry **out)
 {
-    struct tw_plans_entry *entry = entry_find(plans, info->coll, info->root, algo);
+    struct tw_plans_entry *entry = entry_find(plans, info, pick);
     if (!entry) {
         entry = tw_alloc(sizeof *entry);
         if (!entry)
             return TWILL_ERR_NOMEM;
-        entry->algo = algo;
+        entry->algo = pick->algo;
+        entry->param = pick->param;
         entry->root = info->root;
         enum twill_status status = entry_make(plans, info->coll, entry);
         if (tw_failed(status)) {
@@ -192,47 +260,105 @@ static enum twill_status entry_get(struct tw_plans *plans, const struct tw_call_
 static enum twill_status entry_get_other(struct tw_plans *plans, const struct tw_call_info *info,
                                          enum twill_status status, struct tw_plans_entry **out)
 {
-    for (size_t i = 0; tw_failed(status) && tw_algo_at(i); i++)
-        if (tw_algo_serves(tw_algo_at(i), info->coll, plans->ordered))
-            status = entry_get(plans, info, tw_algo_at(i), out);
+    uint64_t allowed = allowed_of(plans, info->coll);
+    for (size_t i = 0; tw_failed(status) && i < 64 && tw_algo_at(i); i++) {
+        const struct pick pick = {.algo = tw_algo_at(i)};
+        if (allowed >> i & 1)
+            status = entry_get(plans, info, &pick, out);
+    }
+    return status;
+}
+
+/* ---- who decides ------------------------------------------------------------------------------
+ */
+
+/* Without a lock or a price after the first call of a size class. */
+static enum twill_status pick_find(struct tw_plans *plans, const struct tw_call_info *info,
+                                   struct pick *pick)
+{
+    if (plans->forced[info->coll]) {
+        *pick = (struct pick){plans->forced[info->coll], plans->forced_param[info->coll]};
+        return TWILL_OK;
+    }
+    uint64_t bytes = call_bytes(info, plans->comm->size);
+    const struct tw_algo **chosen = &plans->chosen[info->coll][tw_choose_class(bytes)];
+    *pick = (struct pick){.algo = *chosen};
+    if (pick->algo)
+        return TWILL_OK;
+    enum twill_status status = tw_choose_algo(plans->choose, info->coll, bytes, &pick->algo);
+    if (!tw_failed(status))
+        *chosen = pick->algo;
     return status;
 }
 
 static enum twill_status file_get(const struct tw_plans *plans, const struct tw_call_info *info,
-                                  const struct tw_plan **plan, uint64_t *algo_hash)
+                                  const struct tw_plans_file *file, const struct tw_plan **plan,
+                                  uint64_t *algo_hash)
 {
-    enum twill_status status = check_caps(plans->comm, plans->file.plan);
+    enum twill_status status = check_caps(plans->comm, file->plan);
     if (!tw_failed(status))
-        status = check_room(plans->comm, plans->file.plan, info->type);
-    *plan = plans->file.plan;
-    *algo_hash = plans->file.hash;
+        status = check_room(plans->comm, file->plan, info->type);
+    *plan = file->plan;
+    *algo_hash = file->hash;
     return status;
 }
 
 enum twill_status tw_plans_get(struct tw_plans *plans, const struct tw_call_info *info,
                                const struct tw_plan **plan, uint64_t *algo_hash)
 {
-    if (file_serves(plans, info))
-        return file_get(plans, info, plan, algo_hash);
-    int size = plans->comm->size;
-    const struct tw_algo *forced = plans->forced[info->coll];
-    uint64_t bytes = call_bytes(info, size);
-    const struct tw_algo *algo = forced;
-    if (!algo)
-        algo = plans->ordered ? tw_algo_choose_ordered(info->coll, size, bytes)
-                              : tw_algo_choose(info->coll, size, bytes);
-    if (!algo)
-        return tw_fail(TWILL_ERR_UNSUPPORTED, "%s: no algorithm serves it with %d ranks",
-                       tw_coll_name(info->coll), size);
+    const struct tw_plans_file *file = plans->nfiles ? file_find(plans, info) : NULL;
+    if (file)
+        return file_get(plans, info, file, plan, algo_hash);
+    struct pick pick = {.algo = NULL};
     struct tw_plans_entry *entry = NULL;
-    enum twill_status status = entry_get(plans, info, algo, &entry);
-    if (tw_failed(status) && !forced)
+    enum twill_status status = pick_find(plans, info, &pick);
+    if (!tw_failed(status))
+        status = entry_get(plans, info, &pick, &entry);
+    if (tw_failed(status) && !plans->forced[info->coll])
         status = entry_get_other(plans, info, status, &entry);
     if (tw_failed(status))
         return status;
     *plan = entry->plan;
     *algo_hash = entry->hash;
     return TWILL_OK;
+}
+
+/* ---- prices -----------------------------------------------------------------------------------
+ */
+
+/* Touches nothing that calls change: any thread may ask. */
+enum twill_status tw_plans_price(const struct tw_plans *plans, const struct tw_call_info *info,
+                                 uint64_t *time_ps)
+{
+    const struct twill_comm *comm = plans->comm;
+    const uint32_t type_bytes = (uint32_t)tw_type_bytes(info->type);
+    const struct tw_plans_file *file = file_find(plans, info);
+    bool all = info->coll == TW_COLL_REDUCE_SCATTER_V || info->coll == TW_COLL_ALL_GATHER_V;
+    const uint64_t count = all ? info->total / (size_t)comm->size : info->count; /* the mean one */
+    if (file)
+        return tw_choose_price(plans->choose, file->plan, count, type_bytes, time_ps);
+    struct tw_algo_args args = {
+        .coll = info->coll,
+        .nranks = comm->size,
+        .root = info->root,
+        .only_rank = -1,
+        .channels = plans->channels,
+        .param = plans->forced_param[info->coll],
+    };
+    if (comm->size > TW_CHOOSE_RANKS_MOST)
+        return tw_fail(TWILL_ERR_UNSUPPORTED, "%s: %d ranks are not priced",
+                       tw_coll_name(info->coll), comm->size);
+    const struct tw_algo *algo = plans->forced[info->coll];
+    enum twill_status status =
+        algo ? TWILL_OK
+             : tw_choose_algo(plans->choose, info->coll, call_bytes(info, comm->size), &algo);
+    struct tw_plan *plan = NULL;
+    if (!tw_failed(status))
+        status = algo->generate(&args, &plan);
+    if (!tw_failed(status))
+        status = tw_choose_price(plans->choose, plan, count, type_bytes, time_ps);
+    tw_plan_destroy(plan);
+    return status;
 }
 
 enum twill_status tw_plans_p2p(const struct twill_comm *comm, int peer, bool is_send,

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/time.h"
+#include "comm/choose.h"
 #include "comm/control.h"
 #include "comm/meeting.h"
 
@@ -125,8 +126,11 @@ static enum twill_status state_open(struct tw_proc_state *state)
         return status;
     status = tw_progress_create(&state->proc.progress);
     if (status == TWILL_OK)
+        status = tw_chooses_create(&state->proc.chooses);
+    if (status == TWILL_OK)
         status = nets_open(state);
     if (status != TWILL_OK) {
+        tw_chooses_destroy(state->proc.chooses);
         tw_progress_destroy(state->proc.progress);
         tw_loop_destroy(state->loop);
     }
@@ -140,6 +144,7 @@ static void state_close(struct tw_proc_state *state)
     /* the nets' threads may call tw_ctl_peer_lost until the nets are closed */
     nets_close(&state->proc.nets);
     tw_loop_destroy(state->loop);
+    tw_chooses_destroy(state->proc.chooses);
     memset(state, 0, sizeof(*state));
 }
 

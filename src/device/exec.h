@@ -103,4 +103,9 @@ enum twill_status tw_exec_shape(const struct tw_plan *plan, size_t count, size_t
                                 size_t fifo_bytes, size_t scratch_bytes,
                                 struct tw_exec_shape *shape);
 
+/** Slots and scratch have room for an element of each cell of a message: tw_exec_shape succeeds.
+ * type_bytes: of a type. Says no word about it. */
+bool tw_exec_fits(const struct tw_plan *plan, size_t type_bytes, size_t fifo_bytes,
+                  size_t scratch_bytes);
+
 #endif

@@ -129,3 +129,12 @@ enum twill_status tw_exec_shape(const struct tw_plan *plan, size_t count, size_t
     tw_exec_limits_find(plan, type_bytes, fifo_bytes, scratch_bytes, &limits);
     return tw_exec_cut(plan, &limits, most, shape);
 }
+
+bool tw_exec_fits(const struct tw_plan *plan, size_t type_bytes, size_t fifo_bytes,
+                  size_t scratch_bytes)
+{
+    struct tw_exec_limits limits = {.key = {0}};
+
+    tw_exec_limits_find(plan, type_bytes, fifo_bytes, scratch_bytes, &limits);
+    return limits.whole > 0;
+}

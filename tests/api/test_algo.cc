@@ -215,6 +215,35 @@ TEST_F(PlanFile, OfAnotherContentOnOneRankIsFoundAtInit)
                    {{"TWILL_PLAN_FILE", "/proc/self/fd/200"}});
 }
 
+/* One name, but not one content: the parameters are equal, and yet ranks would not choose alike. */
+void init_finds_other_content(const char *variable, const std::string &path,
+                              const std::function<std::string(int)> &content)
+{
+    world::run_all(3,
+                   [&](const world::Rank &rank) {
+                       const std::string mine = path + "." + std::to_string(rank.rank);
+                       std::ofstream(mine) << content(rank.rank);
+                       const int fd = open(mine.c_str(), O_RDONLY);
+                       ASSERT_EQ(dup2(fd, 200), 200);
+                       remove(mine.c_str());
+                       const twill_unique_id id = rank.id();
+                       twill_comm_t comm = nullptr;
+                       EXPECT_EQ(twill_comm_init(&comm, rank.size, &id, rank.rank, nullptr),
+                                 TWILL_ERR_MISMATCH);
+                       const std::string text = world::text(nullptr);
+                       EXPECT_NE(text.find("rank 0 and rank 1"), std::string::npos) << text;
+                       EXPECT_NE(text.find(variable), std::string::npos) << text;
+                   },
+                   {{variable, "/proc/self/fd/200"}});
+}
+
+TEST_F(PlanFile, SoIsACostFile)
+{
+    init_finds_other_content("TWILL_COST_FILE", path_, [](int rank) {
+        return std::string("twill-cost 1\nhost.step ") + (rank == 1 ? "31\n" : "30\n");
+    });
+}
+
 /* What the links do not offer is refused before anything starts, on every rank. */
 TEST_F(PlanFile, ThatNeedsPeersBuffersIsUnsupported)
 {

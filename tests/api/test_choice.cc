@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Knows: what twill_comm_choice promises. Never knows: how plans are chosen. */
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -50,6 +51,92 @@ TEST(Choice, IsTheSameOnEveryRank)
                     EXPECT_TRUE(same(first, other)) << coll << " " << count;
                 }
             }
+    });
+}
+
+TEST(Choice, PredictsATimeThatRisesWithTheSize)
+{
+    with_ranks([](twill_comm_t *comms) {
+        for (const char *coll :
+             {"all_reduce", "reduce", "broadcast", "reduce_scatter", "all_gather", "all_to_all"}) {
+            struct twill_choice small = TWILL_CHOICE_INIT, large = TWILL_CHOICE_INIT;
+            ASSERT_OK(twill_comm_choice(comms[0], coll, 1, TWILL_FLOAT32, 0, &small), comms[0]);
+            ASSERT_OK(twill_comm_choice(comms[1], coll, 1 << 20, TWILL_FLOAT32, 0, &large),
+                      comms[1]);
+            EXPECT_GT(small.predicted_us, 0) << coll;
+            EXPECT_GT(large.predicted_us, 10 * small.predicted_us) << coll;
+        }
+    });
+}
+
+TEST(Choice, LeavesAnOlderCallersStructAlone)
+{
+    with_ranks([](twill_comm_t *comms) {
+        struct twill_choice choice = TWILL_CHOICE_INIT;
+        choice.size = offsetof(struct twill_choice, predicted_us);
+        choice.predicted_us = -7; /* what lies behind an old struct is the caller's */
+        ASSERT_OK(twill_comm_choice(comms[0], "all_reduce", 1, TWILL_INT32, 0, &choice), comms[0]);
+        EXPECT_NE(choice.algo[0], 0);
+        EXPECT_EQ(choice.predicted_us, -7);
+    });
+}
+
+TEST(Simulate, AddsUpWhatACommunicatorWouldDo)
+{
+    with_ranks([](twill_comm_t *comms) {
+        std::vector<float> x(1 << 18, 1);
+        struct twill_choice choice = TWILL_CHOICE_INIT;
+        ASSERT_OK(twill_comm_choice(comms[0], "all_reduce", x.size(), TWILL_FLOAT32, 0, &choice),
+                  comms[0]);
+        struct twill_simulation simulation = TWILL_SIMULATION_INIT;
+        ASSERT_OK(twill_group_start(), nullptr);
+        for (int i = 0; i < 2; i++)
+            ASSERT_OK(twill_all_reduce(x.data(), x.data(), x.size(), TWILL_FLOAT32, TWILL_SUM,
+                                       comms[0], nullptr),
+                      comms[0]);
+        ASSERT_OK(twill_group_simulate_end(&simulation), nullptr);
+        EXPECT_NEAR(simulation.predicted_us, 2 * choice.predicted_us, 1e-3);
+        EXPECT_EQ(x[0], 1) << "nothing ran";
+        const double two = simulation.predicted_us;
+        ASSERT_OK(twill_group_start(), nullptr);
+        ASSERT_OK(twill_send(x.data(), x.size(), TWILL_FLOAT32, 1, comms[0], nullptr), comms[0]);
+        ASSERT_OK(twill_recv(x.data(), x.size(), TWILL_FLOAT32, 1, comms[0], nullptr), comms[0]);
+        ASSERT_OK(twill_group_simulate_end(&simulation), nullptr);
+        EXPECT_GT(simulation.predicted_us, 0);
+        EXPECT_LT(simulation.predicted_us, two);
+        ASSERT_OK(twill_group_start(), nullptr);
+        ASSERT_OK(twill_group_simulate_end(&simulation), nullptr);
+        EXPECT_EQ(simulation.predicted_us, 0) << "an empty group";
+        world::threads(RANKS,
+                       [&](int rank) { /* the communicators are as they were */
+                                       float y = 1;
+                                       ASSERT_OK(twill_all_reduce(&y, &y, 1, TWILL_FLOAT32,
+                                                                  TWILL_SUM, comms[rank], nullptr),
+                                                 comms[rank]);
+                                       EXPECT_EQ(y, RANKS);
+                       });
+    });
+}
+
+TEST(Simulate, RefusesWhatHasNoTime)
+{
+    with_ranks([](twill_comm_t *comms) {
+        struct twill_simulation simulation = TWILL_SIMULATION_INIT;
+        EXPECT_EQ(twill_group_simulate_end(&simulation), TWILL_ERR_USAGE) << "no group";
+        ASSERT_OK(twill_group_start(), nullptr);
+        ASSERT_OK(twill_group_start(), nullptr);
+        EXPECT_EQ(twill_group_simulate_end(&simulation), TWILL_ERR_USAGE) << "an inner one";
+        ASSERT_OK(twill_group_end(), nullptr);
+        EXPECT_EQ(twill_group_simulate_end(nullptr), TWILL_ERR_INVALID);
+        simulation.magic = 0;
+        EXPECT_EQ(twill_group_simulate_end(&simulation), TWILL_ERR_INVALID);
+        simulation = TWILL_SIMULATION_INIT;
+        ASSERT_OK(twill_comm_finalize(comms[0]), comms[0]);
+        EXPECT_EQ(twill_group_simulate_end(&simulation), TWILL_ERR_USAGE) << "a finalize";
+        EXPECT_EQ(twill_group_end(), TWILL_ERR_USAGE) << "the group is closed";
+        EXPECT_EQ(simulation.predicted_us, 0);
+        ASSERT_OK(twill_group_start(), nullptr);
+        ASSERT_OK(twill_group_simulate_end(&simulation), nullptr);
     });
 }
 

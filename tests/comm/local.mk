@@ -5,10 +5,12 @@ tests_comm_test_comm_SOURCES = tests/comm/test_comm.cc tests/comm/test_split.cc 
 	tests/comm/test_bootstrap.cc tests/comm/test_control.cc tests/comm/test_record.cc \
 	tests/comm/test_env.cc tests/comm/test_ops.cc tests/comm/test_plans.cc \
 	tests/comm/test_progress.cc tests/comm/test_retire.cc tests/comm/test_staging.cc \
+	tests/comm/test_facts.cc tests/comm/test_choose.cc tests/comm/test_user_plans.cc \
 	tests/comm/inject.cc tests/comm/inject.h \
 	tests/comm/test_group.cc tests/comm/test_stream.cc \
 	tests/comm/ranks.cc tests/comm/ranks.h tests/api/world.cc tests/api/world.h
 tests_comm_test_comm_CPPFLAGS = $(AM_CPPFLAGS) $(GTEST_CFLAGS)
 tests_comm_test_comm_LDADD = libtwill_core.la $(GTEST_LIBS) -lgtest_main -lpthread
 tests_comm_test_comm_LDFLAGS = $(AM_LDFLAGS) \
-	-Wl,--wrap=pthread_create,--wrap=getsockopt,--wrap=tw_alloc
+	-Wl,--wrap=pthread_create,--wrap=getsockopt,--wrap=tw_alloc \
+	-Wl,--wrap=tw_chan_reserve,--wrap=tw_chan_commit,--wrap=tw_chan_release

@@ -38,6 +38,62 @@ TEST(PlansRead, EmptyForcesNothing)
         EXPECT_EQ(forced, nullptr);
 }
 
+TEST(PlansRead, ParametersGoWithTheName)
+{
+    struct tw_plans plans = {};
+    ASSERT_EQ(tw_plans_read_algo(&plans, "knomial:4,all_gather=pat:2"), TWILL_OK);
+    EXPECT_STREQ(plans.forced[TW_COLL_BROADCAST]->name, "knomial");
+    EXPECT_EQ(plans.forced_param[TW_COLL_BROADCAST], 4u);
+    EXPECT_STREQ(plans.forced[TW_COLL_ALL_GATHER]->name, "pat");
+    EXPECT_EQ(plans.forced_param[TW_COLL_ALL_GATHER], 2u);
+    ASSERT_EQ(tw_plans_read_algo(&plans, "broadcast=binomial"), TWILL_OK);
+    EXPECT_EQ(plans.forced_param[TW_COLL_BROADCAST], 0u) << "of the algorithm that is gone";
+    for (const char *bad : {"knomial:", "knomial:0", "knomial:x", "knomial:2x", "knomial:-1",
+                            "knomial:65537", "ring:2", "^knomial:2"}) {
+        struct tw_plans none = {};
+        EXPECT_EQ(tw_plans_read_algo(&none, bad), TWILL_ERR_INVALID) << bad;
+        EXPECT_EQ(none.forced[TW_COLL_BROADCAST], nullptr) << bad;
+    }
+    EXPECT_EQ(tw_plans_read_algo(&plans, "ring:2"), TWILL_ERR_INVALID);
+    EXPECT_NE(strstr(tw_fail_text(), "knomial, pat"), nullptr) << tw_fail_text();
+}
+
+uint64_t bit_of(const char *name)
+{
+    for (size_t i = 0; tw_algo_at(i); i++)
+        if (strcmp(tw_algo_at(i)->name, name) == 0)
+            return (uint64_t)1 << i;
+    return 0;
+}
+
+TEST(PlansRead, ACaretLeavesOut)
+{
+    struct tw_plans plans = {};
+    ASSERT_EQ(tw_plans_read_algo(&plans, "all_reduce=^ring,all_reduce=^direct,^pat"), TWILL_OK);
+    EXPECT_EQ(plans.left_out[TW_COLL_ALL_REDUCE], bit_of("ring") | bit_of("direct"));
+    EXPECT_EQ(plans.left_out[TW_COLL_ALL_GATHER], bit_of("pat"));
+    EXPECT_EQ(plans.left_out[TW_COLL_BROADCAST], 0u);
+    EXPECT_EQ(plans.forced[TW_COLL_ALL_REDUCE], nullptr);
+    ASSERT_EQ(tw_plans_read_algo(&plans, "ring,all_reduce=^ring"), TWILL_OK);
+    EXPECT_EQ(plans.forced[TW_COLL_ALL_REDUCE], nullptr) << "the later part wins";
+    EXPECT_STREQ(plans.forced[TW_COLL_BROADCAST]->name, "ring");
+    EXPECT_EQ(tw_plans_read_algo(&plans, "all_to_all=^ring"), TWILL_ERR_INVALID);
+    EXPECT_NE(strstr(tw_fail_text(), "pairwise"), nullptr) << tw_fail_text();
+}
+
+TEST(PlansRead, Protocols)
+{
+    EXPECT_EQ(tw_plans_read_proto(""), TWILL_OK);
+    EXPECT_EQ(tw_plans_read_proto("simple"), TWILL_OK);
+    EXPECT_EQ(tw_plans_read_proto("simple,all_reduce=simple"), TWILL_OK);
+    for (const char *bad : {"ll", "all_reduce=ll", "^simple"}) {
+        EXPECT_EQ(tw_plans_read_proto(bad), TWILL_ERR_INVALID) << bad;
+        EXPECT_NE(strstr(tw_fail_text(), "there is: simple"), nullptr) << tw_fail_text();
+    }
+    EXPECT_EQ(tw_plans_read_proto("allreduce=simple"), TWILL_ERR_INVALID);
+    EXPECT_NE(strstr(tw_fail_text(), "all_reduce, "), nullptr) << tw_fail_text();
+}
+
 TEST(PlansRead, Errors)
 {
     struct tw_plans plans = {};

@@ -24,4 +24,3 @@ tests_plan_test_mutate_SOURCES = \
 tests_plan_test_mutate_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(GTEST_CFLAGS)
 tests_plan_test_mutate_CXXFLAGS = $(TW_CXX_BUSY)
 tests_plan_test_mutate_LDADD = libtwill_core.la -lgtest_main $(GTEST_LIBS)
-EXTRA_DIST += tests/plan/chain.plan

@@ -63,7 +63,7 @@ TEST(RightText, GroupsOfMessages)
 TEST(RightText, ExampleIsProvenAndRuns)
 {
     const char *folder = getenv("srcdir");
-    std::ifstream file(std::string(folder ? folder : ".") + "/tests/plan/chain.plan");
+    std::ifstream file(std::string(folder ? folder : ".") + "/docs/plans/chain.plan");
     std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
     tw_plan *plan = nullptr;
     ASSERT_EQ(tw_plan_parse(text.data(), text.size(), &plan), TWILL_OK);

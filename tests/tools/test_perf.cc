@@ -419,6 +419,11 @@ TEST(Perf, ListsTheChoiceOfEachSize)
     ASSERT_EQ(command.finish(), 0) << command.err;
     std::vector<Words> list = rows(command.out);
     ASSERT_EQ(list.size(), 6u) << command.out;
+    for (size_t i : {0, 1}) {
+        ASSERT_EQ(list[i].size(), 7u) << command.out;
+        EXPECT_GT(atof(list[i][6].c_str()), 0) << "a predicted time";
+        list[i].pop_back();
+    }
     EXPECT_EQ(list[0], (Words{"8", "2", "float32", "ring", "simple", "1"}));
     EXPECT_EQ(list[1], (Words{"64", "16", "float32", "ring", "simple", "1"}));
     EXPECT_EQ(list[3], (Words{"64", "16", "float32", "point", "to", "point"}));

@@ -14,7 +14,7 @@ namespace
 const char *kSim = BUILD_DIR "/tools/twill-sim";
 const char *kTune = BUILD_DIR "/tools/twill-tune";
 const char *kMachine = "arm-64c"; // looking at this host is test_topo's
-const char *kChain = SOURCE_DIR "/tests/plan/chain.plan";
+const char *kChain = SOURCE_DIR "/docs/plans/chain.plan";
 
 using Words = std::vector<std::string>;
 

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: how long a group's calls would take by the cost model. Never knows: how calls run. */
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "comm/plans.h"
+
+/* What one communicator would do. */
+struct share {
+    const struct twill_comm *comm; /* borrowed */
+    uint64_t collectives_ps;       /* one after another */
+    uint64_t sends_ps, recvs_ps;   /* both ways at once, and those of one way share the CPU */
+};
+
+static uint64_t sum(uint64_t a, uint64_t b)
+{
+    uint64_t both;
+    return __builtin_add_overflow(a, b, &both) ? UINT64_MAX : both;
+}
+
+static enum twill_status call_add(struct share *share, const struct tw_call *call)
+{
+    const struct tw_plans *plans = call->comm->ops->plans;
+    const struct tw_call_info *info = &call->info;
+    uint64_t time_ps = 0;
+    if (info->coll != TW_COLL_P2P) {
+        enum twill_status status = tw_plans_price(plans, info, &time_ps);
+        share->collectives_ps = sum(share->collectives_ps, time_ps);
+        return status;
+    }
+    enum twill_status status = tw_choose_price_p2p(plans->choose, info->count,
+                                                   (uint32_t)tw_type_bytes(info->type), &time_ps);
+    uint64_t *way = info->is_send ? &share->sends_ps : &share->recvs_ps;
+    *way = sum(*way, time_ps);
+    return status;
+}
+
+static struct share *share_of(struct share *shares, size_t *count, const struct twill_comm *comm)
+{
+    for (size_t i = 0; i < *count; i++)
+        if (shares[i].comm == comm)
+            return &shares[i];
+    shares[*count].comm = comm;
+    return &shares[(*count)++];
+}
+
+enum twill_status tw_simulate(const struct tw_call *calls, size_t ncalls, uint64_t *time_ps)
+{
+    uint64_t longest = 0;
+    size_t count = 0;
+    enum twill_status status = TWILL_OK;
+    struct share *shares = tw_alloc((ncalls ? ncalls : 1) * sizeof *shares);
+    if (!shares)
+        return TWILL_ERR_NOMEM;
+    for (size_t i = 0; i < ncalls && !tw_failed(status); i++)
+        status = call_add(share_of(shares, &count, calls[i].comm), &calls[i]);
+    for (size_t i = 0; i < count; i++) {
+        const struct share *s = &shares[i];
+        uint64_t batch = s->sends_ps > s->recvs_ps ? s->sends_ps : s->recvs_ps;
+        uint64_t all = sum(s->collectives_ps, batch);
+        longest = all > longest ? all : longest;
+    }
+    free(shares);
+    if (!tw_failed(status))
+        *time_ps = longest;
+    return status;
+}
