@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # docs/params.md is written from the table of parameters; tests/params compares the two
+EXTRA_DIST += docs/algorithms.md
 EXTRA_DIST += docs/architecture.md
 EXTRA_DIST += docs/cost.md
+EXTRA_DIST += docs/guide.md
 EXTRA_DIST += docs/numbers.md
 EXTRA_DIST += docs/params.md
 EXTRA_DIST += docs/plan.md

@@ -33,9 +33,9 @@ static uint32_t group_value(int nranks, size_t i)
     return 0;
 }
 
-static const struct tw_algo_param radix = {"radix", radix_value};
-static const struct tw_algo_param aggregation = {"aggregation", aggregation_value};
-static const struct tw_algo_param group = {"group", group_value};
+static const struct tw_algo_param by_radix = {"radix", radix_value};
+static const struct tw_algo_param by_aggregation = {"aggregation", aggregation_value};
+static const struct tw_algo_param by_group = {"group", group_value};
 
 /* ---- the registry ---------------------------------------------------------------------------- */
 
@@ -104,7 +104,7 @@ static const struct tw_algo algos[] = {
      .generate = tw_algo_binomial},
     {.name = "knomial",
      .colls = SERVES(BROADCAST) | SERVES(REDUCE) | SERVES(GATHER) | SERVES(SCATTER),
-     .param = &radix,
+     .param = &by_radix,
      .source = "Bar-Noy and Kipnis 1994; Thakur, Rabenseifner and Gropp 2005",
      .generate = tw_algo_knomial},
     {.name = "double_tree",
@@ -117,7 +117,7 @@ static const struct tw_algo algos[] = {
      .generate = tw_algo_bruck},
     {.name = "pat",
      .colls = SERVES(ALL_GATHER) | SERVES(ALL_GATHER_V) | SERVES(REDUCE_SCATTER),
-     .param = &aggregation,
+     .param = &by_aggregation,
      .source = "Jeaugey 2025",
      .generate = tw_algo_pat},
     {.name = "linear",
@@ -131,7 +131,7 @@ static const struct tw_algo algos[] = {
      .generate = tw_algo_pairwise},
     {.name = "two_level",
      .colls = SERVES(ALL_REDUCE) | SERVES(REDUCE_SCATTER) | SERVES(ALL_GATHER) | SERVES(BROADCAST),
-     .param = &group,
+     .param = &by_group,
      .source = "Karonis et al. 2000; Jain and Sabharwal 2010, section 4",
      .generate = tw_algo_two_level},
     {.name = "dissemination",

@@ -160,7 +160,7 @@ static void knomial_gather(struct tw_algo_job *job, int rank, uint16_t channel)
 {
     struct tw_algo_lane lane = tw_algo_lane_add(job, rank, channel);
     struct place place = place_of(job, rank);
-    struct tw_plan_span in = tw_algo_chunk(&lane, TW_BUF_IN, 0), spans[2];
+    struct tw_plan_span in = tw_algo_chunk(&lane, TW_BUF_IN, 0), spans[2] = {{0}};
     if (place.nchildren == 0) {
         tw_algo_send(&lane, place.parent, in);
         return;
@@ -182,7 +182,7 @@ static void knomial_scatter(struct tw_algo_job *job, int rank, uint16_t channel)
 {
     struct tw_algo_lane lane = tw_algo_lane_add(job, rank, channel);
     struct place place = place_of(job, rank);
-    struct tw_plan_span out = tw_algo_chunk(&lane, TW_BUF_OUT, 0), spans[2];
+    struct tw_plan_span out = tw_algo_chunk(&lane, TW_BUF_OUT, 0), spans[2] = {{0}};
     if (place.nchildren == 0) {
         tw_algo_recv(&lane, place.parent, out);
         return;

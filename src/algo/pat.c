@@ -35,6 +35,7 @@ struct shape {
     uint32_t nranks;
     uint32_t aggregation; /* A: a power of two below nranks (or 1) */
     uint32_t subtree;     /* D: a power of two */
+    uint32_t levels;      /* its logarithm */
 };
 
 static struct shape shape_of(int nranks, uint32_t aggregation)
@@ -42,8 +43,12 @@ static struct shape shape_of(int nranks, uint32_t aggregation)
     struct shape shape = {.nranks = (uint32_t)nranks};
     uint32_t all = 1u << tw_algo_log2_ceil(shape.nranks);
     uint32_t most = all > 1 ? all / 2 : 1;
-    shape.aggregation = tw_algo_power_below(aggregation < most ? aggregation : most);
-    shape.subtree = all / shape.aggregation;
+    uint32_t levels = 0;
+    while (2u << levels <= aggregation && 2u << levels <= most)
+        levels++;
+    shape.aggregation = 1u << levels;
+    shape.subtree = all >> levels;
+    shape.levels = tw_algo_log2_ceil(shape.subtree);
     return shape;
 }
 
@@ -53,7 +58,7 @@ static struct edge edge_of(const struct shape *shape, uint32_t first, uint32_t s
 {
     struct edge edge = {first, stride, 0, length};
     uint32_t far = first + length;
-    if (far < shape->nranks)
+    if (far < shape->nranks && stride > 0)
         edge.count = (shape->nranks - far + stride - 1) / stride;
     if (edge.count > most)
         edge.count = most;
@@ -78,6 +83,7 @@ static struct edge inner_edge(const struct shape *shape, uint32_t nth)
 /* The nth step of all; false past the last. */
 static bool edge_at(const struct shape *shape, uint32_t nth, struct edge *edge)
 {
+    *edge = (struct edge){.stride = 1};
     uint32_t levels = tw_algo_log2_ceil(shape->aggregation);
     if (nth >= levels + shape->subtree - 1)
         return false;
@@ -97,8 +103,8 @@ static int edge_pieces(const struct tw_algo_lane *lane, const struct edge *edge,
 {
     uint32_t nranks = (uint32_t)lane->job->nranks;
     uint32_t offset = edge->first + (edge->count - 1) * edge->stride + (far ? edge->length : 0);
-    return tw_algo_cut(nranks, ((uint32_t)lane->rank + nranks - offset) % nranks, edge->stride,
-                       edge->count, pieces);
+    return tw_algo_cut(nranks, (uint32_t)tw_algo_around(lane->job, lane->rank, -(int)offset),
+                       edge->stride, edge->count, pieces);
 }
 
 static struct tw_plan_span user_span(const struct tw_algo_lane *lane, enum tw_plan_buf buf,
@@ -135,10 +141,9 @@ static void pat_all_gather(struct tw_algo_job *job, int rank, uint16_t channel)
  * groups are rising cells. No two offsets of one level are at work at once: depth first. */
 static uint32_t partial_cell(const struct shape *shape, uint32_t offset)
 {
-    uint32_t node = offset % shape->subtree;
-    uint32_t level =
-        node ? (uint32_t)__builtin_ctz(node) - 1 : tw_algo_log2_ceil(shape->subtree) - 1;
-    return level * shape->aggregation + shape->aggregation - 1 - offset / shape->subtree;
+    uint32_t node = offset & (shape->subtree - 1);
+    uint32_t level = node ? (uint32_t)__builtin_ctz(node) - 1 : shape->levels - 1;
+    return level * shape->aggregation + shape->aggregation - 1 - (offset >> shape->levels);
 }
 
 static struct tw_plan_span partial_span(const struct tw_algo_lane *lane, const struct shape *shape,
@@ -146,7 +151,7 @@ static struct tw_plan_span partial_span(const struct tw_algo_lane *lane, const s
                                         const struct tw_algo_piece *piece)
 {
     uint32_t last = edge->first + (edge->count - 1) * edge->stride + (far ? edge->length : 0);
-    uint32_t step = edge->stride / shape->subtree;
+    uint32_t step = edge->stride >> shape->levels;
     return tw_algo_strided(lane, TW_BUF_SCRATCH, partial_cell(shape, last) + piece->at * step, step,
                            piece->count);
 }
@@ -188,7 +193,8 @@ static void childless_copy(const struct tw_algo_lane *lane, const struct shape *
     if (edge->length != 1 || edge->count == shape->aggregation || offset >= nranks)
         return;
     tw_algo_copy(lane,
-                 tw_algo_chunk(lane, TW_BUF_IN, ((uint32_t)lane->rank + nranks - offset) % nranks),
+                 tw_algo_chunk(lane, TW_BUF_IN,
+                               (uint32_t)tw_algo_around(lane->job, lane->rank, -(int)offset)),
                  tw_algo_chunk(lane, TW_BUF_SCRATCH, partial_cell(shape, offset)));
 }
 
@@ -222,7 +228,7 @@ enum twill_status tw_algo_pat(const struct tw_algo_args *args, struct tw_plan **
         form.program = pat_all_gather;
         break;
     case TW_COLL_REDUCE_SCATTER:
-        form.scratch_chunks = tw_algo_log2_ceil(shape.subtree) * shape.aggregation;
+        form.scratch_chunks = shape.levels * shape.aggregation;
         form.program = pat_reduce_scatter;
         break;
     default:

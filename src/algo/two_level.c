@@ -43,6 +43,7 @@ struct job {
     int nranks, root, hosts, places;
     int only_rank;
     uint8_t in_part, out_part;
+    /* borrowed */
     struct tw_step_ref *after; /* [nranks] the last step of the level before */
     int *ranks;                /* [most ranks of a level] */
     uint16_t *lanes;           /* the same */
@@ -235,6 +236,17 @@ static enum twill_status level_embed(struct job *job, const struct level *level)
     return job->build.status;
 }
 
+static void levels_embed(struct job *job, const struct level *levels, int nlevels)
+{
+    for (int r = 0; r < job->nranks; r++)
+        job->after[r] = (struct tw_step_ref){TW_NO_LANE, 0};
+    for (int l = 0; l < nlevels && !tw_failed(job->build.status); l++) {
+        enum twill_status status = level_embed(job, &levels[l]);
+        if (tw_failed(status) && !tw_failed(job->build.status))
+            job->build.status = status;
+    }
+}
+
 #define LEVELS_MOST 3
 
 /* Returns how many; 0: the collective is not served. */
@@ -280,15 +292,6 @@ static void job_init(struct job *job, const struct tw_algo_args *args)
     job->build.plan->slices = 2;
     if (args->coll == TW_COLL_REDUCE_SCATTER)
         job->build.plan->scratch_cells = (uint32_t)job->hosts;
-    int most = job->hosts > job->places ? job->hosts : job->places;
-    job->after = calloc(nranks, sizeof(*job->after));
-    job->ranks = calloc((size_t)most, sizeof(*job->ranks));
-    job->lanes = calloc((size_t)most, sizeof(*job->lanes));
-    if (!job->after || !job->ranks || !job->lanes)
-        job->build.status =
-            tw_fail(TWILL_ERR_NOMEM, "algorithm two_level: no memory for %d ranks", args->nranks);
-    for (uint32_t r = 0; job->after && r < nranks; r++)
-        job->after[r] = (struct tw_step_ref){TW_NO_LANE, 0};
 }
 
 /* One rank alone gets a copy and no program. */
@@ -313,13 +316,23 @@ enum twill_status tw_algo_two_level(const struct tw_algo_args *args, struct tw_p
     job.places = places_of(args);
     job.hosts = args->nranks / job.places;
     job_init(&job, args);
-    for (int l = 0; l < nlevels && !tw_failed(job.build.status); l++) {
-        enum twill_status status = level_embed(&job, &levels[l]);
-        if (tw_failed(status) && !tw_failed(job.build.status))
-            job.build.status = status;
+    if (tw_failed(job.build.status))
+        return job.build.status;
+    size_t most = (size_t)(job.hosts > job.places ? job.hosts : job.places);
+    struct tw_step_ref *after = calloc((size_t)args->nranks, sizeof(*after));
+    int *ranks = calloc(most, sizeof(*ranks));
+    uint16_t *lanes = calloc(most, sizeof(*lanes));
+    if (!after || !ranks || !lanes) {
+        job.build.status =
+            tw_fail(TWILL_ERR_NOMEM, "algorithm two_level: no memory for %d ranks", args->nranks);
+    } else {
+        job.after = after;
+        job.ranks = ranks;
+        job.lanes = lanes;
+        levels_embed(&job, levels, nlevels);
     }
-    free(job.after);
-    free(job.ranks);
-    free(job.lanes);
+    free(after);
+    free(ranks);
+    free(lanes);
     return tw_build_finish(&job.build, plan);
 }

@@ -51,6 +51,7 @@ void tw_ops_destroy(struct twill_comm *comm)
     tw_exec_destroy(ops->exec);
     tw_plans_destroy(ops->plans);
     free(ops->lanes);
+    free(ops->fused);
     free(ops);
     comm->ops = NULL;
 }
@@ -100,6 +101,8 @@ void tw_op_init(struct tw_op *op, const struct tw_call *call)
     op->stream = call->stream;
     op->stream_next = NULL;
     op->lane_next = NULL;
+    op->mark = NULL;
+    op->is_wait = false;
     op->exec = NULL;
     op->number = 0;
     op->wait = (struct tw_record_wait){0};
@@ -113,6 +116,7 @@ void tw_item_init(struct tw_item *item, struct twill_comm *comm, bool batch, str
     item->next_round = NULL;
     item->ops = ops;
     item->nops = nops;
+    item->joint = NULL;
     item->batch = batch;
     item->waited = true;
     item->started = false;

@@ -48,8 +48,9 @@ static enum finding absent_fail(const struct tw_view *view, int peer,
 
     if (presence->life != TW_LIFE_OPEN) {
         tw_comm_fail(view->comm, TWILL_ERR_MISMATCH, "rank %d %s, rank %d called %s", peer,
-                     presence->life == TW_LIFE_FINALIZING ? "is in finalize"
-                                                          : "destroyed the communicator",
+                     presence->life == TW_LIFE_FINALIZING  ? "is in finalize"
+                     : presence->life == TW_LIFE_SHRINKING ? "is in comm_shrink"
+                                                           : "destroyed the communicator",
                      view->comm->rank, view->own_text);
         return FOUND_FAILURE;
     }

@@ -71,6 +71,17 @@ void tw_record_life(struct twill_comm *comm, enum tw_record_life life)
         __atomic_store_n(&board->life, (uint64_t)life, __ATOMIC_RELEASE);
 }
 
+void tw_record_life_change(struct twill_comm *comm, enum tw_record_life from,
+                           enum tw_record_life to)
+{
+    struct tw_board *board = own_board(comm);
+    uint64_t expected = from;
+
+    if (board != NULL)
+        (void)__atomic_compare_exchange_n(&board->life, &expected, (uint64_t)to, false,
+                                          __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
 bool tw_record_failed(const struct twill_comm *comm, int rank)
 {
     const struct tw_board *board;
@@ -171,6 +182,8 @@ void tw_record_pack(const struct tw_call_info *info, uint64_t number, struct tw_
         call->what |= (uint64_t)(uint8_t)info->op << 16;
     if (has_root(info->coll))
         call->what |= (uint64_t)(uint32_t)info->root << 32;
+    if (info->guise == TW_CALL_FUSED)
+        call->what |= (uint64_t)info->fused << 32;
     call->count = barrier || has_pairs(info->coll) ? 0 : info->count;
     call->algo_hash = info->algo_hash;
     call->spread = info->spread;
@@ -360,9 +373,11 @@ void tw_record_text(const struct tw_record_call *call, char text[TW_RECORD_TEXT_
         return;
     }
     int guise = (int)(call->what >> 24 & 0xff);
-    if (guise == TW_CALL_REGISTER || guise == TW_CALL_DEREGISTER) {
-        (void)snprintf(text, TW_RECORD_TEXT_BYTES, "%s #%llu",
-                       guise == TW_CALL_REGISTER ? "register" : "deregister", number);
+    static const char *const guises[] = {[TW_CALL_REGISTER] = "register",
+                                         [TW_CALL_DEREGISTER] = "deregister",
+                                         [TW_CALL_SPLIT] = "comm_split"};
+    if (guise > TW_CALL_PLAIN && guise <= TW_CALL_SPLIT) {
+        (void)snprintf(text, TW_RECORD_TEXT_BYTES, "%s #%llu", guises[guise], number);
         return;
     }
     int used;
@@ -377,6 +392,9 @@ void tw_record_text(const struct tw_record_call *call, char text[TW_RECORD_TEXT_
         used += snprintf(text + used, TW_RECORD_TEXT_BYTES - (size_t)used, " %s",
                          op != NULL ? op : "unknown operation");
     }
+    if (guise == TW_CALL_FUSED)
+        (void)snprintf(text + used, TW_RECORD_TEXT_BYTES - (size_t)used, " (%d calls of a group)",
+                       (int)(call->what >> 32));
     if (has_root(coll))
         (void)snprintf(text + used, TW_RECORD_TEXT_BYTES - (size_t)used, " root %d",
                        (int)(call->what >> 32));

@@ -68,7 +68,9 @@ enum twill_status tw_view_mismatch(const struct tw_view *view, int peer, const c
     char but[128] = "";
 
     /* a v-variant's sentences say the same call from two sides: they never are the same */
-    if (view->own.spread != 0)
+    if (view->info->guise == TW_CALL_FUSED && strcmp(peer_text, view->own_text) == 0)
+        (void)snprintf(but, sizeof(but), ", but with other counts");
+    else if (view->own.spread != 0 && view->info->guise == TW_CALL_PLAIN)
         counts_text(view, peer, but, sizeof(but));
     else if (strcmp(peer_text, view->own_text) == 0)
         (void)snprintf(but, sizeof(but), ", but with another plan");

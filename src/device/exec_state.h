@@ -29,7 +29,7 @@ struct tw_exec_lane {
 struct tw_exec_math {
     tw_reduce_fn reduce[TW_FORM_COUNT]; /* NULL: not a reduction */
     tw_divide_fn divide, wide_divide;   /* from partials; NULL: not avg */
-    tw_scale_fn scale, scale_widen;     /* NULL: not premul_sum */
+    tw_scale_fn scale;                  /* NULL: not premul_sum */
     tw_convert_fn widen, round;         /* NULL: the type is its own wide type */
     uint32_t bytes, wide_bytes;         /* of an element */
     int nranks;

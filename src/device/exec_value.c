@@ -3,10 +3,12 @@
  * Never knows: where the places are, what step it is. */
 #include <string.h>
 
+#include "base/mem.h"
 #include "device/exec_state.h"
 
 #define CHUNK_BYTES 8192 /* stays in the first cache between two passes */
 #define MIX_ELEMS 512    /* partials on the stack at a time */
+#define MIX_BYTES (MIX_ELEMS * sizeof(float))
 
 /* ---- all in one type ------------------------------------------------------------------------- */
 
@@ -70,17 +72,19 @@ struct operand {
     bool wide;
 };
 
+/* A product is rounded to the type here as where it goes to a peer: a rank's input has one value,
+ * whoever adds it. */
 static struct operand operand_of(const struct tw_exec_math *math, const struct tw_exec_place *place,
                                  size_t first, size_t count, void *buffer)
 {
     const size_t bytes = place->wide ? math->wide_bytes : math->bytes;
     const char *at = place->at == NULL ? NULL : place->at + first * bytes;
 
-    if (at == NULL || !place->raw || math->scale_widen == NULL) {
+    if (at == NULL || !place->raw || math->scale == NULL) {
         return (struct operand){at, place->wide};
     }
-    math->scale_widen(buffer, at, count, &math->scalar);
-    return (struct operand){buffer, true};
+    math->scale(buffer, at, count, &math->scalar);
+    return (struct operand){buffer, false};
 }
 
 /* to: wide. Operands may be exchanged without changing a bit of the result. */
@@ -120,15 +124,18 @@ static void finish(const struct tw_exec_math *math, char *to, bool wide, const c
 /* Everything is computed wide and rounded once; right in its place if that is wide. */
 static void put_mixed(const struct tw_exec_math *math, const struct tw_exec_value *value)
 {
-    float left_wide[MIX_ELEMS], right_wide[MIX_ELEMS], result[MIX_ELEMS];
+    _Alignas(TW_LINE_BYTES) char left_scaled[MIX_BYTES], right_scaled[MIX_BYTES], result[MIX_BYTES];
     const bool straight = value->to[0].wide && !value->final;
 
     for (size_t at = 0; at < value->count; at += MIX_ELEMS) {
         const size_t n = value->count - at < MIX_ELEMS ? value->count - at : MIX_ELEMS;
-        char *sum = straight ? value->to[0].at + at * math->wide_bytes : (char *)result;
+        char *sum = result;
 
-        combine_wide(math, sum, operand_of(math, &value->left, at, n, left_wide),
-                     operand_of(math, &value->right, at, n, right_wide), n);
+        if (straight) {
+            sum = value->to[0].at + at * math->wide_bytes;
+        }
+        combine_wide(math, sum, operand_of(math, &value->left, at, n, left_scaled),
+                     operand_of(math, &value->right, at, n, right_scaled), n);
         for (int t = 0; t < 2; t++) {
             const struct tw_exec_place *to = &value->to[t];
 

@@ -2,6 +2,8 @@
 // Knows: what the registry promises. Never knows: how an algorithm keeps it.
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <set>
 #include <string>
 
@@ -81,6 +83,21 @@ TEST(Algo, ParametersAreBounded)
                     << algo->name << " " << param;
                 tw_plan_destroy(plan);
             }
+}
+
+// docs/algorithms.md speaks of every one.
+TEST(Algo, AreDocumented)
+{
+    const char *folder = getenv("srcdir");
+    std::ifstream file(std::string(folder ? folder : ".") + "/docs/algorithms.md");
+    std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    ASSERT_GT(text.size(), 0u);
+    for (size_t i = 0; const tw_algo *algo = tw_algo_at(i); i++) {
+        EXPECT_NE(text.find(std::string("| ") + algo->name), std::string::npos) << algo->name;
+        if (algo->param) {
+            EXPECT_NE(text.find(algo->param->name), std::string::npos) << algo->param->name;
+        }
+    }
 }
 
 // Values worth trying make plans of their own: no two rank programs are alike.

@@ -121,7 +121,10 @@ Buffers::Buffers(const Collective &what) : what_(what), bytes_(reference::bytes(
         in_lay_.push_back(lay(r, true));
         out_lay_.push_back(lay(r, false));
         values_.push_back(draw(in_lay_[r], r, salt));
-        scalars_.push_back(reference::from_int(what.type, scalar_of(r)));
+        // where the order is defined, products are rounded too, and that shows
+        const bool fraction = what.ordered && reference::is_float(what.type);
+        scalars_.push_back(fraction ? reference::encode(what.type, 1 + 0.3 * (r % 3))
+                                    : reference::from_int(what.type, scalar_of(r)));
         // in place the buffer of more groups serves as both
         const bool one = in_place(r), in_serves = many(true) && !many(false);
         Memory in = allot(in_lay_[r].elems, salt);
@@ -249,8 +252,8 @@ uint64_t Buffers::in_order(const std::vector<uint64_t> &given) const
     const bool scales = what_.op == TW_REDOP_PREMUL_SUM;
     std::vector<uint64_t> leaves = given;
     for (int r = 0; r < what_.size; r++) {
-        leaves[r] = scales ? reference::scale_wide(type, given[r], scalars_[r])
-                           : reference::widen(type, given[r]);
+        const uint64_t input = scales ? reference::scale(type, given[r], scalars_[r]) : given[r];
+        leaves[r] = reference::widen(type, input);
     }
     const uint64_t sum = tree(wide, leaves, 0, leaves.size(), what_.op);
     return reference::divide(type, sum, what_.op == TWILL_AVG ? what_.size : 1);

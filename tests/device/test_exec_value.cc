@@ -41,8 +41,7 @@ tw_exec_math math_of(const Case &c, tw_isa isa, uint64_t scalar)
         math.wide_divide = tw_divide_find(wide, isa);
     }
     if (c.op == TW_REDOP_PREMUL_SUM) {
-        math.scale = tw_scale_find(c.type, false, isa);
-        math.scale_widen = tw_scale_find(c.type, true, isa);
+        math.scale = tw_scale_find(c.type, isa);
     }
     math.widen = tw_widen_find(c.type, isa);
     math.round = tw_round_find(c.type, isa);
@@ -57,10 +56,8 @@ tw_exec_math math_of(const Case &c, tw_isa isa, uint64_t scalar)
 uint64_t operand(const Case &c, uint64_t bits, bool wide, bool raw, uint64_t scalar)
 {
     const bool scales = raw && c.op == TW_REDOP_PREMUL_SUM;
-    if (c.plain() || !is_narrow(c.type)) {
-        return scales ? scale(c.type, bits, scalar) : bits;
-    }
-    return scales ? scale_wide(c.type, bits, scalar) : wide ? bits : widen(c.type, bits);
+    const uint64_t input = scales ? scale(c.type, bits, scalar) : bits;
+    return c.plain() || !is_narrow(c.type) || (wide && !scales) ? input : widen(c.type, input);
 }
 
 uint64_t want(const Case &c, uint64_t a, uint64_t b, bool to_wide, uint64_t scalar)

@@ -37,7 +37,7 @@ static const char help[] =
     "  --per-host N     ranks of a host (as many as it has CPUs or GPUs)\n"
     "  --cyclic         one rank on each host in turn, not host by host\n"
     "  --net tcp|rdma   between hosts (rdma)\n"
-    "  --fifo BYTES     of each FIFO (as communicators take them from TWILL_STAGING=32M)\n"
+    "  --fifo BYTES     of each FIFO (what communicators take from TWILL_STAGING=32M; on GPUs 4M)\n"
     "  --cost FILE      what steps and links cost; else TWILL_COST_FILE, else built in\n"
     "\n"
     "  --check          prove the plan, however long it takes\n"
@@ -201,7 +201,7 @@ static int show_list(void)
             if (algo->colls >> c & 1)
                 printf(" %s", tw_coll_name((enum tw_coll)c));
         printf("\n      %s%s%s\n", algo->source, algo->param ? "; --param: " : "",
-               algo->param ? algo->param : "");
+               algo->param ? algo->param->name : "");
     }
     printf("\nmachines (NAME, or NAME:hosts=N,leaf=N,oversub=N,rails=0|1)\n");
     for (unsigned i = 0; (name = tw_topo_synthetic_name(i, &text)) != NULL; i++)
