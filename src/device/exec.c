@@ -278,6 +278,7 @@ static enum twill_status run_lanes(struct tw_exec *exec, bool *advanced)
 
             if (status != TWILL_OK) {
                 exec->failed = status;
+                exec->failed_lane = l;
                 return status;
             }
         }
@@ -325,11 +326,14 @@ void tw_exec_cancel(struct tw_exec *exec)
 
 /* ---- reports -------------------------------------------------------------------------------- */
 
-/* The first lane that waits for a peer; if there is none, the first that waits at all. */
+/* The lane that failed; else the first that waits for a peer; else the first that waits at all. */
 static const struct tw_exec_lane *waiting_lane(const struct tw_exec *exec)
 {
     const struct tw_exec_lane *first = NULL;
 
+    if (exec->failed != TWILL_OK) {
+        return &exec->lanes[exec->failed_lane];
+    }
     for (uint32_t l = 0; l < exec->nlanes; l++) {
         const struct tw_exec_lane *lane = &exec->lanes[l];
 

@@ -61,6 +61,7 @@ struct tw_exec {
     struct tw_exec_call call;
     enum tw_exec_phase phase; /* IDLE, LAYOUT, RECV while lanes run, DONE */
     enum twill_status failed; /* of the running call */
+    uint32_t failed_lane;     /* where failed is set while lanes run */
     uint64_t found_header;
     struct tw_exec_limits limits;
     struct tw_exec_shape shape;

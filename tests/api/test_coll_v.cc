@@ -320,7 +320,7 @@ TEST(CollVMismatch, OtherCountsOfAThirdRankAreNamed)
                  return twill_reduce_scatter_v(in, out, counts, nullptr, TWILL_FLOAT32, TWILL_SUM,
                                                comm, nullptr);
              },
-             {"reduce_scatter_v #1 float32 sum with ", "count 3 for rank", "has 2"});
+             {"reduce_scatter_v #1 float32 sum with 2 elements to rank ", " for rank 0, rank "});
 }
 
 } // namespace
