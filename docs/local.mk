@@ -4,6 +4,7 @@
 EXTRA_DIST += docs/algorithms.md
 EXTRA_DIST += docs/architecture.md
 EXTRA_DIST += docs/cost.md
+EXTRA_DIST += docs/guide.md
 EXTRA_DIST += docs/numbers.md
 EXTRA_DIST += docs/params.md
 EXTRA_DIST += docs/plan.md

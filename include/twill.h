@@ -9,7 +9,7 @@
  *   -1..-19   the caller's arguments or order of calls: nothing was done, nothing is broken;
  *   -20..-39  this machine: nothing was started, unless twill_comm_async_error says otherwise;
  *   -40..-59  the other ranks: the communicator has failed. Every later call on it returns the
- *             failure that came first; only abort, destroy and queries are of use. Buffers of the
+ *             failure that came first; only shrink, abort, destroy, queries are of use. Buffers of the
  *             calls that were cut short hold anything.
  * Outputs are written on success only, unless a function says otherwise.
  *
@@ -147,7 +147,8 @@ typedef enum {
 
 typedef struct twill_comm *twill_comm_t; /* one rank's place in one group of ranks */
 typedef void *twill_stream_t;            /* host: a stream from twill_stream_create, NULL blocks */
-typedef struct twill_reg *twill_reg_t;   /* memory registered with a communicator */
+typedef struct twill_event *twill_event_t; /* a point in a host stream */
+typedef struct twill_reg *twill_reg_t;     /* memory registered with a communicator */
 
 #define TWILL_UNIQUE_ID_BYTES 128
 /* Holds the job's secret key: pass it to the ranks on a channel that others cannot read. */
@@ -169,12 +170,14 @@ typedef struct {
  * fields, is TWILL_ERR_INVALID. The struct is borrowed during the call.
  */
 struct twill_config {
-    size_t size;           /* sizeof(struct twill_config) of the caller */
-    uint32_t magic;        /* TWILL_CONFIG_MAGIC */
-    uint32_t version;      /* TWILL_VERSION of the caller */
-    int32_t blocking;      /* 1 (default): calls wait; 0: init and finalize may return INPROGRESS */
-    int32_t device;        /* TWILL_DEVICE_HOST (default); CUDA device numbers come with CUDA */
-    int32_t deterministic; /* 0 (default) or 1; the same on all ranks */
+    size_t size;      /* sizeof(struct twill_config) of the caller */
+    uint32_t magic;   /* TWILL_CONFIG_MAGIC */
+    uint32_t version; /* TWILL_VERSION of the caller */
+    int32_t blocking; /* 1 (default): calls wait; 0: init and finalize may return INPROGRESS */
+    int32_t device;   /* TWILL_DEVICE_HOST (default); CUDA device numbers come with CUDA */
+    /* 0 (default) or 1; the same on all ranks. 1: the value of every element of a reduction is
+     * defined (docs/numbers.md), whatever the algorithm, channels, placement or cut into calls */
+    int32_t deterministic;
     int32_t
         channels; /* lanes of transfer a plan may use; 0 or unset: chosen; the same on all ranks */
     const char *name; /* borrowed during the call; appears in messages; NULL: a number */
@@ -241,7 +244,7 @@ TWILL_API enum twill_status twill_param_set(const char *name, const char *value)
  *   finalizing, finalized
  *               legal are async_error, last_error, rank, size, device, abort and destroy.
  * A failed communicator (its async_error is negative) keeps its place in this life, and every call
- * but those queries, abort, destroy and deregister returns the failure.
+ * but those queries, shrink, abort, destroy and deregister returns the failure.
  */
 
 /**
@@ -282,8 +285,8 @@ TWILL_API enum twill_status twill_get_unique_id(twill_unique_id *id);
  *         TWILL_ERR_INVALID  NULL comm or id, size or rank out of range, a config that is none or
  *                            has values out of range, an id that is none, a bad TWILL_* variable
  *         TWILL_ERR_USAGE    in a child after fork(2) of a process that used twill
- *         TWILL_ERR_UNSUPPORTED  a device other than TWILL_DEVICE_HOST; deterministic = 1; ranks
- *                            that share neither a process nor a host (both hosts are named)
+ *         TWILL_ERR_UNSUPPORTED  a device other than TWILL_DEVICE_HOST; ranks that share neither a
+ *                            process nor a host (both hosts are named)
  *         TWILL_ERR_NOMEM    memory, or not even the least staging is left (TWILL_STAGING)
  *         TWILL_ERR_SYSTEM   a system call failed
  *         TWILL_ERR_PEER     a rank died or gave up while connecting
@@ -338,6 +341,81 @@ TWILL_API enum twill_status twill_comm_init_env(twill_comm_t *comm,
  */
 TWILL_API enum twill_status twill_comm_init_all(twill_comm_t *comms, int count, const int *devices,
                                                 const struct twill_config *config);
+
+#define TWILL_SPLIT_NOCOLOR (-1)
+/**
+ * Make new communicators out of the ranks of one: those that give the same color form one together,
+ * numbered by key and, where keys are equal, by their rank in comm. A collective of comm: every
+ * rank of it calls, and the call takes its place in the order of calls. comm stays as it is, and
+ * either may be destroyed before the other.
+ *
+ * In a group it is noted: its place in the order of comm's calls is that of the call, the new
+ * communicators connect together once the group's calls are done, and *newcomm is filled at the
+ * group's end. A thread that holds several ranks of comm calls it so.
+ *
+ * With config.blocking = 0 the call returns at once, even if other ranks have not called: several
+ * splits may be under way, and comm may be used for other calls meanwhile. The handle exists and is
+ * connecting; twill_comm_rank and twill_comm_size are TWILL_ERR_USAGE until it is ready.
+ *
+ * @param comm     a ready communicator
+ * @param color    0 or more, or TWILL_SPLIT_NOCOLOR: this rank gets no communicator
+ * @param key      any number
+ * @param newcomm  out; NULL for TWILL_SPLIT_NOCOLOR and on errors; not NULL. In a group it must
+ *                 stay valid to the group's end
+ * @param config   options of the new communicator, borrowed; what is unset, and all of NULL: as
+ *                 comm has it. A name that is unset is comm's with the color behind it
+ *
+ * @return TWILL_OK           connected with all ranks of the color, or there is nothing to connect;
+ *                            or noted, inside a group
+ *         TWILL_INPROGRESS   blocking is 0 and this rank has a color; goes on by itself
+ *         TWILL_ERR_INVALID  newcomm is NULL, color or config is out of range: nothing was done,
+ *                            the other ranks wait
+ *         TWILL_ERR_MISMATCH a rank made another call instead: comm has failed
+ *         TWILL_ERR_PEER     a rank has died. Those of comm's ranks whose new communicator was not
+ *                            connected yet all get this, also if the rank has another color
+ *         otherwise as twill_comm_init, and as a collective of comm. What fails after the ranks
+ *         have told each other their colors leaves comm healthy, but for a rank that cannot even
+ *         open the place where they meet
+ *
+ * Threads: one at a time for comm. Blocks for the other ranks unless blocking is 0 or a group is
+ * open.
+ */
+TWILL_API enum twill_status twill_comm_split(twill_comm_t comm, int color, int key,
+                                             twill_comm_t *newcomm,
+                                             const struct twill_config *config);
+
+/**
+ * Make a new communicator out of the living ranks of one, which may have failed: after a rank's
+ * process has died, the others go on in what this makes. Every living rank calls it; they are
+ * numbered in their old order. comm stays as it is, to be destroyed.
+ *
+ * All ranks that get a communicator get the same one: who lives is decided in one place. A rank
+ * that dies before the others have met is left out; one that dies while they connect fails the call
+ * on all of them with TWILL_ERR_PEER, and they may call again.
+ *
+ * In a group, and with config.blocking = 0, as twill_comm_split; but comm must not be destroyed
+ * before the new communicator is ready or has failed.
+ *
+ * @param comm     a communicator that was ready once: healthy, failed or aborted; not finalized. In
+ *                 a healthy one what is queued is waited for first (blocking, outside of groups)
+ * @param newcomm  out; NULL on errors; not NULL. In a group it must stay valid to the group's end
+ * @param config   as in twill_comm_split. A name that is unset is comm's with a "-" behind it
+ *
+ * @return TWILL_OK           connected with all living ranks; or noted, inside a group
+ *         TWILL_INPROGRESS   blocking is 0; goes on by itself
+ *         TWILL_ERR_INVALID  newcomm is NULL, or config is out of range
+ *         TWILL_ERR_USAGE    comm never was ready, or is being finalized
+ *         TWILL_ERR_BUSY     another thread is inside a call of comm
+ *         TWILL_ERR_PEER     a rank has died while the ranks connected
+ *         TWILL_ERR_TIMEOUT  a living rank has not called within TWILL_INIT_TIMEOUT; it is named
+ *         TWILL_ERR_MISMATCH comm was healthy, and a rank of it waits in another call
+ *         otherwise as twill_comm_init
+ *
+ * Threads: one at a time for comm. Blocks for the other ranks unless blocking is 0 or a group is
+ * open.
+ */
+TWILL_API enum twill_status twill_comm_shrink(twill_comm_t comm, twill_comm_t *newcomm,
+                                              const struct twill_config *config);
 
 /**
  * Finish: wait for this rank's queued calls, then for all other ranks to finalize too. Afterwards
@@ -452,8 +530,10 @@ struct twill_choice {
  *
  * @param comm        a ready communicator
  * @param collective  "all_reduce", "reduce", "broadcast", "reduce_scatter", "all_gather",
- *                    "all_to_all" or "barrier"
- * @param count       as the collective itself takes it, in elements
+ *                    "all_to_all", "gather", "scatter", "barrier", or one of the v-variants:
+ *                    "all_gather_v" and so on
+ * @param count       as the collective itself takes it, in elements; for a v-variant, of each block
+ *                    in the mean
  * @param root        the root where the collective has one, else ignored
  * @param choice      in: size, magic, version (TWILL_CHOICE_INIT); out: the rest; untouched on
  * error
@@ -468,6 +548,42 @@ struct twill_choice {
 TWILL_API enum twill_status twill_comm_choice(twill_comm_t comm, const char *collective,
                                               size_t count, twill_type_t type, int root,
                                               struct twill_choice *choice);
+
+#define TWILL_MEMORY_MAGIC 0x74776d65u
+/* What a communicator holds, in bytes. Append only; fields beyond the caller's size are left out.
+ */
+struct twill_memory {
+    size_t size;      /* sizeof(struct twill_memory) of the caller */
+    uint32_t magic;   /* TWILL_MEMORY_MAGIC */
+    uint32_t version; /* TWILL_VERSION of the caller */
+    /* out, all of them */
+    uint64_t comm_staging_bytes;    /* this rank's: slots in which its peers' messages arrive, its
+                                     * board of records, and what peers may write and raise */
+    uint64_t process_staging_bytes; /* in use by all communicators of the process, those included
+                                     * that were destroyed and whose peers have not left yet */
+    uint64_t staging_limit_bytes;   /* what that may come to: TWILL_STAGING */
+    uint64_t registered_bytes;      /* of buffers registered with comm now: the user's memory */
+    uint64_t plan_bytes;            /* plans that were made so far, from the heap */
+    uint64_t scratch_bytes;         /* partial results between steps, from the heap */
+};
+#define TWILL_MEMORY_INIT                                                                          \
+    {                                                                                              \
+        sizeof(struct twill_memory), TWILL_MEMORY_MAGIC, TWILL_VERSION, 0, 0, 0, 0, 0, 0           \
+    }
+
+/**
+ * How much memory a communicator holds. Of this rank alone; nothing is sent.
+ *
+ * @param comm    a ready communicator
+ * @param report  in: size, magic, version (TWILL_MEMORY_INIT); out: the rest; untouched on errors
+ *
+ * @return TWILL_OK; TWILL_ERR_INVALID report is NULL or was not initialised; TWILL_ERR_USAGE
+ *         operations are still queued on streams; and what every call on a communicator returns
+ *         when it is failed, not ready or in use
+ *
+ * Threads: one at a time for each communicator. Never waits for a peer or allocates.
+ */
+TWILL_API enum twill_status twill_comm_memory(twill_comm_t comm, struct twill_memory *report);
 
 /* ---- streams and groups ------------------------------------------------------------------- */
 
@@ -532,6 +648,34 @@ TWILL_API enum twill_status twill_stream_synchronize(twill_stream_t stream);
 TWILL_API enum twill_status twill_stream_query(twill_stream_t stream);
 
 /**
+ * Events: points in host streams. An event is reached when all calls are done, well or not, that
+ * the stream had been given when the event was recorded; one that was never recorded is reached.
+ * Recording again moves it: who waits already waits for the old point. Events, streams and
+ * communicators are destroyed in any order.
+ *
+ * @param event   create: out, not NULL; otherwise an event. destroy: NULL is legal, and a point
+ *                that others wait for stays for them
+ * @param stream  record: whose calls so far; NULL: reached at once. wait: calls that it gets from
+ *                now on begin after the event as recorded now is reached, whatever communicator
+ *                they belong to; NULL: the caller waits
+ *
+ * @return TWILL_OK           done; query: reached
+ *         TWILL_INPROGRESS   query: not reached yet
+ *         TWILL_ERR_INVALID  event or stream is none, or the output is NULL
+ *         TWILL_ERR_USAGE    record, wait: calls of an open group of this thread use the stream
+ *         TWILL_ERR_NOMEM
+ *         Failures of calls are told by their stream and communicator, not by events.
+ *
+ * Threads: one at a time for event, and for stream. Only synchronize, and wait on NULL, block.
+ */
+TWILL_API enum twill_status twill_event_create(twill_event_t *event);
+TWILL_API enum twill_status twill_event_destroy(twill_event_t event);
+TWILL_API enum twill_status twill_event_record(twill_event_t event, twill_stream_t stream);
+TWILL_API enum twill_status twill_event_wait(twill_stream_t stream, twill_event_t event);
+TWILL_API enum twill_status twill_event_query(twill_event_t event);
+TWILL_API enum twill_status twill_event_synchronize(twill_event_t event);
+
+/**
  * Open a group in this thread: calls up to the matching twill_group_end are noted (their arguments
  * are copied, the buffers are not) and start at the end of the outermost group.
  *
@@ -541,6 +685,12 @@ TWILL_API enum twill_status twill_stream_query(twill_stream_t stream);
  *      receives run together: those of one pair and direction in order, everything else at once.
  *      Different communicators, and several ranks of one communicator, go on side by side;
  *   3. finalizes of the group run, all at once.
+ * Small all_reduces (up to 16 KiB each; 256 KiB and 64 calls together) of one communicator, type
+ * and operation that follow each other among its collectives run as one, much faster. So none of
+ * them may read or write what another one writes (TWILL_ERR_USAGE at the group's end, which started
+ * nothing then), they wait for all of their streams, and ranks that put them into different groups
+ * do not match. Created reductions and calls with count 0 run singly.
+ *
  * So two ranks may send to each other before they receive, one thread may call for several ranks,
  * and the order in which calls of different communicators were made does not matter. Calls of one
  * group on one stream are simultaneous; a send/receive batch with several streams waits for all of
@@ -717,12 +867,122 @@ TWILL_API enum twill_status twill_all_gather(const void *sendbuf, void *recvbuf,
  * Exchange blocks: block r of sendbuf goes to rank r, where it is block `rank` of recvbuf.
  *
  * @param sendbuf  [size * count]
- * @param recvbuf  [size * count]; must not overlap sendbuf (there is no in-place form)
+ * @param recvbuf  [size * count]; in place: equal to sendbuf
  * @param count    of one block
  */
 TWILL_API enum twill_status twill_all_to_all(const void *sendbuf, void *recvbuf, size_t count,
                                              twill_type_t type, twill_comm_t comm,
                                              twill_stream_t stream);
+
+/**
+ * Gather every rank's block at the root, in the order of ranks.
+ *
+ * @param sendbuf  [sendcount]; in place, at the root: recvbuf + root * sendcount elements
+ * @param recvbuf  [size * sendcount] at the root, ignored elsewhere
+ */
+TWILL_API enum twill_status twill_gather(const void *sendbuf, void *recvbuf, size_t sendcount,
+                                         twill_type_t type, int root, twill_comm_t comm,
+                                         twill_stream_t stream);
+
+/**
+ * Hand the root's blocks out: block r of its sendbuf goes to rank r, the root included.
+ *
+ * @param sendbuf  [size * recvcount] at the root, ignored elsewhere
+ * @param recvbuf  [recvcount]; in place, at the root: sendbuf + root * recvcount elements
+ */
+TWILL_API enum twill_status twill_scatter(const void *sendbuf, void *recvbuf, size_t recvcount,
+                                          twill_type_t type, int root, twill_comm_t comm,
+                                          twill_stream_t stream);
+
+/*
+ * With a count for each rank. What the calls below have in common beyond the above:
+ *
+ * @param counts  [size], in elements, one block for each rank; 0 is legal for some ranks or all.
+ *                Read before the call returns, also inside a group and on a stream
+ * @param displs  [size], in elements from the buffer's start, where each block begins; likewise.
+ *                NULL: packed, block r begins where block r - 1 ends. Elements between blocks are
+ *                neither read nor written. That of an empty block is ignored. Blocks of a buffer
+ *                that is read may overlap, of one that is written not
+ *
+ * Counts that, summed or with their displacement, come to more bytes than half the address space
+ * are TWILL_ERR_INVALID, as are a rank's two statements of what it sends to itself when they
+ * differ. Counts of different ranks that do not match are TWILL_ERR_MISMATCH on every rank, with a
+ * sentence that names two of the ranks and both counts.
+ *
+ * A buffer may be NULL on a rank where it has no elements. sendbuf and recvbuf may lie in each
+ * other's gaps; where elements of theirs overlap it must be the stated in-place form.
+ */
+
+/**
+ * Gather the ranks' blocks, which may differ in size, on every rank.
+ *
+ * @param sendbuf  [counts[rank]]; in place: recvbuf + displs[rank] elements
+ * @param recvbuf  block r is rank r's sendbuf
+ * @param counts   of recvbuf's blocks; the same on every rank
+ * @param displs   of recvbuf's blocks; each rank's own affair
+ */
+TWILL_API enum twill_status twill_all_gather_v(const void *sendbuf, void *recvbuf,
+                                               const size_t *counts, const size_t *displs,
+                                               twill_type_t type, twill_comm_t comm,
+                                               twill_stream_t stream);
+
+/**
+ * Reduce the ranks' buffers, block r of the result, of a size of its own, on rank r.
+ *
+ * @param sendbuf  block r is this rank's part of rank r's result
+ * @param recvbuf  [counts[rank]]; in place: sendbuf + displs[rank] elements
+ * @param counts   of sendbuf's blocks; the same on every rank
+ * @param displs   of sendbuf's blocks; each rank's own affair
+ */
+TWILL_API enum twill_status twill_reduce_scatter_v(const void *sendbuf, void *recvbuf,
+                                                   const size_t *counts, const size_t *displs,
+                                                   twill_type_t type, twill_redop_t op,
+                                                   twill_comm_t comm, twill_stream_t stream);
+
+/**
+ * Exchange blocks of any sizes: block r of sendbuf goes to rank r, where it is block `rank` of
+ * recvbuf.
+ *
+ * @param sendcounts  [size], what goes to each rank: its recvcounts[rank]
+ * @param sdispls     [size] or NULL, of sendbuf's blocks
+ * @param recvbuf     in place: equal to sendbuf, with recvcounts equal to sendcounts, and rdispls
+ *                    that say the same as sdispls
+ * @param recvcounts  [size], what comes from each rank: its sendcounts[rank]
+ * @param rdispls     [size] or NULL, of recvbuf's blocks
+ */
+TWILL_API enum twill_status twill_all_to_all_v(const void *sendbuf, const size_t *sendcounts,
+                                               const size_t *sdispls, void *recvbuf,
+                                               const size_t *recvcounts, const size_t *rdispls,
+                                               twill_type_t type, twill_comm_t comm,
+                                               twill_stream_t stream);
+
+/**
+ * Gather the ranks' blocks, which may differ in size, at the root.
+ *
+ * @param sendbuf    [sendcount]; in place, at the root: recvbuf + displs[root] elements
+ * @param sendcount  this rank's: counts[rank] of the root
+ * @param recvbuf    block r is rank r's sendbuf; at the root, ignored elsewhere
+ * @param counts     [size] at the root, ignored elsewhere
+ * @param displs     [size] or NULL at the root, ignored elsewhere
+ */
+TWILL_API enum twill_status twill_gather_v(const void *sendbuf, size_t sendcount, void *recvbuf,
+                                           const size_t *counts, const size_t *displs,
+                                           twill_type_t type, int root, twill_comm_t comm,
+                                           twill_stream_t stream);
+
+/**
+ * Hand the root's blocks out, which may differ in size: block r goes to rank r, the root included.
+ *
+ * @param sendbuf    at the root, ignored elsewhere
+ * @param counts     [size] at the root, ignored elsewhere
+ * @param displs     [size] or NULL at the root, ignored elsewhere
+ * @param recvbuf    [recvcount]; in place, at the root: sendbuf + displs[root] elements
+ * @param recvcount  this rank's: counts[rank] of the root
+ */
+TWILL_API enum twill_status twill_scatter_v(const void *sendbuf, const size_t *counts,
+                                            const size_t *displs, void *recvbuf, size_t recvcount,
+                                            twill_type_t type, int root, twill_comm_t comm,
+                                            twill_stream_t stream);
 
 /** Return (or go on, on a stream) when every rank has called. Moves no data. */
 TWILL_API enum twill_status twill_barrier(twill_comm_t comm, twill_stream_t stream);

@@ -204,12 +204,22 @@ static void expect_moved(const struct perf_rank *rank, const struct perf_case *c
                          expected->bits);
         return;
     }
-    size_t skip = c->op == PERF_ALL_TO_ALL ? (size_t)rank->rank * c->count : 0;
-    for (size_t done = 0; done < n;) {
-        size_t from = (first + done) / c->count, at = (first + done) % c->count;
-        size_t some = c->count - at < n - done ? c->count - at : n - done;
-        perf_values_bits(values, (int)from, skip + at, some, expected->bits + done);
-        done += some;
+    if (!perf_op_info(c->op)->many_out) { /* a scatter */
+        size_t skip = perf_case_in_first(c, rank->size, c->root, rank->rank);
+        perf_values_bits(values, c->root, skip + first, n, expected->bits);
+        return;
+    }
+    size_t done = 0, at = 0; /* of the block of `from` in the output */
+    for (int from = 0; done < n && from < rank->size; from++) {
+        size_t block = perf_case_block(c, rank->size, from, rank->rank);
+        size_t skip = first + done - at; /* of the block */
+        if (skip < block) {
+            size_t some = block - skip < n - done ? block - skip : n - done;
+            skip += perf_case_in_first(c, rank->size, from, rank->rank);
+            perf_values_bits(values, from, skip, some, expected->bits + done);
+            done += some;
+        }
+        at += block;
     }
 }
 
@@ -222,8 +232,8 @@ static void expect(const struct perf_rank *rank, const struct perf_case *c,
         expect_moved(rank, c, values, first, n, expected);
         return;
     }
-    if (c->op == PERF_REDUCE_SCATTER)
-        first += (size_t)rank->rank * c->count;
+    if (perf_op_info(c->op)->many_in)
+        first += perf_case_in_first(c, rank->size, rank->rank, rank->rank);
     if (perf_type_digits(c->type))
         reduce_floats(values, c, rank->size, first, n, expected);
     else
@@ -303,24 +313,18 @@ static uint64_t poison_gone(const struct perf_rank *rank, const struct perf_case
     return 0;
 }
 
-/* A rank that is not the root of a reduce has no output: its buffers stay as they were. */
-static bool has_output(const struct perf_rank *rank, const struct perf_case *c)
-{
-    return c->op != PERF_REDUCE || rank->rank == c->root;
-}
-
 static uint64_t compare(const struct perf_rank *rank, const struct perf_case *c,
                         const struct perf_values *values)
 {
     size_t width = perf_type_bytes(c->type);
     uint64_t wrong = 0;
-    if (has_output(rank, c))
+    if (perf_case_has_output(rank, c))
         wrong += compare_output(rank, c, values);
     else if (!c->in_place)
         wrong += poison_gone(rank, c, rank->recv, c->recv_count * width,
                              "into the receive buffer of a rank that is not the root");
     else
-        wrong += compare_input(rank, c, values, rank->recv);
+        wrong += compare_input(rank, c, values, perf_case_send(rank, c));
     if (!c->in_place)
         wrong += compare_input(rank, c, values, rank->send);
     size_t end = c->in_place ? c->size_bytes : c->recv_count * width;
@@ -334,7 +338,8 @@ static uint64_t compare(const struct perf_rank *rank, const struct perf_case *c,
 /* Flip the top byte of elements spread over the output, on the rank that surely has one. */
 static void spoil_output(const struct perf_rank *rank, const struct perf_case *c, size_t spoil)
 {
-    int victim = c->op == PERF_REDUCE ? c->root : 0;
+    bool rooted = c->op == PERF_REDUCE || c->op == PERF_GATHER || c->op == PERF_GATHER_V;
+    int victim = rooted ? c->root : 0;
     size_t width = perf_type_bytes(c->type);
     if (spoil > c->recv_count)
         spoil = c->recv_count;

@@ -119,9 +119,11 @@ static void json_facts(FILE *file, const struct perf_rank *rank, const struct pe
             "  \"ranks\": %d, \"processes\": %d, \"threads\": %d, \"device\": \"host\", "
             "\"registered\": %d,\n",
             rank->size, rank->processes, options->threads, options->registered);
-    fprintf(file, "  \"iterations\": %d, \"warmup\": %d, \"checks\": %d, \"seed\": %llu,\n",
+    fprintf(file,
+            "  \"iterations\": %d, \"warmup\": %d, \"checks\": %d, \"seed\": %llu, "
+            "\"uneven\": %d,\n",
             options->iterations, options->warmup, options->checks,
-            (unsigned long long)options->seed);
+            (unsigned long long)options->seed, options->uneven);
     fputs("  \"time_us_is\": \"mean of back-to-back calls between barriers, maximum over the "
           "ranks; min, median, p99 and max are of single calls, each the maximum over the "
           "ranks\",\n",

@@ -67,7 +67,8 @@ static bool rank_create(struct perf_rank *rank)
     rank->buffer_bytes = (most + page - 1) / page * page + 2 * page;
     rank->gather = calloc(1, perf_gather_bytes(rank->size));
     rank->times = calloc((size_t)rank->options->iterations, sizeof(*rank->times));
-    if (!rank->gather || !rank->times) {
+    rank->counts = calloc(2 * (size_t)rank->size, sizeof(*rank->counts));
+    if (!rank->gather || !rank->times || !rank->counts) {
         fprintf(stderr, "twill-perf: rank %d: out of memory\n", rank->rank);
         return false;
     }
@@ -81,6 +82,7 @@ static bool rank_destroy(struct perf_rank *rank)
     good &= buffer_destroy(rank, rank->recv_base, rank->recv_reg);
     free(rank->gather);
     free(rank->times);
+    free(rank->counts);
     return good;
 }
 

@@ -150,6 +150,7 @@ enum perf_result perf_measure(struct perf_rank *rank, const struct perf_case *c,
                               struct perf_row *row)
 {
     *row = (struct perf_row){.c = *c};
+    perf_case_counts(rank, c);
     perf_check_prepare(rank, c);
     enum twill_status status = perf_case_call(rank, c);
     for (int i = 1; i < rank->options->warmup && status == TWILL_OK; i++)

@@ -33,63 +33,188 @@ static const struct perf_op_info infos[PERF_OP_COUNT] = {
                              .reduces = true,
                              .moves = true,
                              .in_place = true,
+                             .many_in = true,
                              .bus_factor = factor_rest},
     [PERF_ALL_GATHER] = {.name = "all_gather",
                          .moves = true,
                          .in_place = true,
+                         .many_out = true,
                          .bus_factor = factor_rest},
-    [PERF_ALL_TO_ALL] = {.name = "all_to_all", .moves = true, .bus_factor = factor_rest},
+    [PERF_ALL_TO_ALL] = {.name = "all_to_all",
+                         .moves = true,
+                         .in_place = true,
+                         .many_in = true,
+                         .many_out = true,
+                         .bus_factor = factor_rest},
+    [PERF_GATHER] = {.name = "gather",
+                     .rooted = true,
+                     .moves = true,
+                     .in_place = true,
+                     .many_out = true,
+                     .bus_factor = factor_rest},
+    [PERF_SCATTER] = {.name = "scatter",
+                      .rooted = true,
+                      .moves = true,
+                      .in_place = true,
+                      .many_in = true,
+                      .bus_factor = factor_rest},
+    [PERF_REDUCE_SCATTER_V] = {.name = "reduce_scatter_v",
+                               .reduces = true,
+                               .moves = true,
+                               .in_place = true,
+                               .many_in = true,
+                               .varies = true,
+                               .bus_factor = factor_rest},
+    [PERF_ALL_GATHER_V] = {.name = "all_gather_v",
+                           .moves = true,
+                           .in_place = true,
+                           .many_out = true,
+                           .varies = true,
+                           .bus_factor = factor_rest},
+    [PERF_ALL_TO_ALL_V] = {.name = "all_to_all_v",
+                           .moves = true,
+                           .in_place = true,
+                           .many_in = true,
+                           .many_out = true,
+                           .varies = true,
+                           .bus_factor = factor_rest},
+    [PERF_GATHER_V] = {.name = "gather_v",
+                       .rooted = true,
+                       .moves = true,
+                       .in_place = true,
+                       .many_out = true,
+                       .varies = true,
+                       .bus_factor = factor_rest},
+    [PERF_SCATTER_V] = {.name = "scatter_v",
+                        .rooted = true,
+                        .moves = true,
+                        .in_place = true,
+                        .many_in = true,
+                        .varies = true,
+                        .bus_factor = factor_rest},
     [PERF_BARRIER] = {.name = "barrier", .bus_factor = factor_one},
     [PERF_SEND_RECV] = {.name = "send_recv", .moves = true, .bus_factor = factor_one},
 };
 
 const struct perf_op_info *perf_op_info(enum perf_op op) { return &infos[op]; }
 
-void perf_case_shape(struct perf_case *c, size_t bytes, int ranks)
+/* ---- blocks ----------------------------------------------------------------------------------
+ */
+
+/* Block k of n: all alike, or falling from twice the mean (rank 0) to none. */
+static size_t block_count(const struct perf_case *c, int n, int k)
 {
-    size_t width = perf_type_bytes(c->type), n = (size_t)ranks;
-    size_t all = infos[c->op].moves ? bytes / width : 0;
-    size_t part = all / n;
-    c->count = c->send_count = c->recv_count = all;
-    switch (c->op) {
-    case PERF_REDUCE_SCATTER:
-        c->count = c->recv_count = part;
-        c->send_count = part * n;
-        break;
-    case PERF_ALL_GATHER:
-        c->count = c->send_count = part;
-        c->recv_count = part * n;
-        break;
-    case PERF_ALL_TO_ALL:
-        c->count = part;
-        c->send_count = c->recv_count = part * n;
-        break;
-    default:
-        break;
-    }
-    size_t larger = c->send_count > c->recv_count ? c->send_count : c->recv_count;
-    c->size_bytes = larger * width;
+    if (!c->uneven || n == 1)
+        return c->count;
+    return c->count / (size_t)(n - 1) * 2 * (size_t)(n - 1 - k);
 }
 
-/* In place, the receive buffer holds both: the larger side fills it, the smaller is this rank's
- * part. */
-static size_t own_part(const struct perf_rank *rank, const struct perf_case *c)
+size_t perf_case_block(const struct perf_case *c, int ranks, int from, int to)
 {
-    return (size_t)rank->rank * c->count * perf_type_bytes(c->type);
+    const struct perf_op_info *info = &infos[c->op];
+    if (info->many_in && info->many_out) /* rows and columns have equal sums, and in place fits */
+        return block_count(c, ranks, (from + to) % ranks);
+    return block_count(c, ranks, info->many_in ? to : from);
 }
+
+size_t perf_case_in_first(const struct perf_case *c, int ranks, int from, int to)
+{
+    size_t first = 0;
+    if (!c->uneven)
+        return infos[c->op].many_in ? (size_t)to * c->count : 0;
+    for (int r = 0; infos[c->op].many_in && r < to; r++)
+        first += perf_case_block(c, ranks, from, r);
+    return first;
+}
+
+size_t perf_case_out_first(const struct perf_case *c, int ranks, int from, int to)
+{
+    size_t first = 0;
+    if (!c->uneven)
+        return infos[c->op].many_out ? (size_t)from * c->count : 0;
+    for (int r = 0; infos[c->op].many_out && r < from; r++)
+        first += perf_case_block(c, ranks, r, to);
+    return first;
+}
+
+void perf_case_shape(const struct perf_rank *rank, struct perf_case *c, size_t bytes)
+{
+    const struct perf_op_info *info = &infos[c->op];
+    size_t width = perf_type_bytes(c->type), n = (size_t)rank->size;
+    size_t all = info->moves ? bytes / width : 0;
+    int me = rank->rank;
+    c->uneven = info->varies && rank->options->uneven;
+    c->count = c->send_count = c->recv_count = all;
+    if (info->many_in || info->many_out) {
+        c->count = all / n;
+        all = perf_case_in_first(c, rank->size, 0, rank->size);
+        if (!info->many_in)
+            all = perf_case_out_first(c, rank->size, rank->size, 0);
+        c->send_count = info->many_in ? all : perf_case_block(c, rank->size, me, 0);
+        c->recv_count = info->many_out ? all : perf_case_block(c, rank->size, 0, me);
+    }
+    c->size_bytes = all * width;
+}
+
+void perf_case_counts(const struct perf_rank *rank, const struct perf_case *c)
+{
+    const struct perf_op_info *info = &infos[c->op];
+    int n = rank->size, me = rank->rank;
+    for (int r = 0; info->varies && r < n; r++) {
+        rank->counts[r] = perf_case_block(c, n, info->many_in ? me : r, info->many_in ? r : me);
+        rank->counts[n + r] = perf_case_block(c, n, info->many_out ? r : me, me);
+    }
+}
+
+bool perf_case_has_output(const struct perf_rank *rank, const struct perf_case *c)
+{
+    const struct perf_op_info *info = &infos[c->op];
+    bool at_root = c->op == PERF_REDUCE || (info->rooted && info->many_out);
+    return !at_root || rank->rank == c->root;
+}
+
+/* ---- buffers and calls -----------------------------------------------------------------------
+ * In place, the receive buffer holds both: the larger side fills it, the smaller is this rank's
+ * part. */
 
 const void *perf_case_send(const struct perf_rank *rank, const struct perf_case *c)
 {
+    const struct perf_op_info *info = &infos[c->op];
     if (!c->in_place)
         return rank->send;
-    return rank->recv + (c->op == PERF_ALL_GATHER ? own_part(rank, c) : 0);
+    if (!info->many_out || info->many_in)
+        return rank->recv;
+    return rank->recv +
+           perf_case_out_first(c, rank->size, rank->rank, rank->rank) * perf_type_bytes(c->type);
 }
 
 void *perf_case_recv(const struct perf_rank *rank, const struct perf_case *c)
 {
-    if (c->in_place && c->op == PERF_REDUCE_SCATTER)
-        return rank->recv + own_part(rank, c);
-    return rank->recv;
+    const struct perf_op_info *info = &infos[c->op];
+    if (!c->in_place || !info->many_in || info->many_out)
+        return rank->recv;
+    return rank->recv +
+           perf_case_in_first(c, rank->size, rank->rank, rank->rank) * perf_type_bytes(c->type);
+}
+
+static enum twill_status call_v(const struct perf_rank *rank, const struct perf_case *c,
+                                const void *send, void *recv)
+{
+    const size_t *sends = rank->counts, *recvs = rank->counts + rank->size;
+    twill_comm_t comm = rank->comm;
+    switch (c->op) {
+    case PERF_REDUCE_SCATTER_V:
+        return twill_reduce_scatter_v(send, recv, sends, NULL, c->type, c->redop, comm, NULL);
+    case PERF_ALL_GATHER_V:
+        return twill_all_gather_v(send, recv, recvs, NULL, c->type, comm, NULL);
+    case PERF_ALL_TO_ALL_V:
+        return twill_all_to_all_v(send, sends, NULL, recv, recvs, NULL, c->type, comm, NULL);
+    case PERF_GATHER_V:
+        return twill_gather_v(send, c->send_count, recv, recvs, NULL, c->type, c->root, comm, NULL);
+    default:
+        return twill_scatter_v(send, sends, NULL, recv, c->recv_count, c->type, c->root, comm,
+                               NULL);
+    }
 }
 
 /* A ring: to the right, from the left; one rank sends to itself. */
@@ -146,9 +271,15 @@ enum twill_status perf_case_call(const struct perf_rank *rank, const struct perf
         return twill_all_gather(send, recv, c->count, c->type, comm, NULL);
     case PERF_ALL_TO_ALL:
         return twill_all_to_all(send, recv, c->count, c->type, comm, NULL);
+    case PERF_GATHER:
+        return twill_gather(send, recv, c->count, c->type, c->root, comm, NULL);
+    case PERF_SCATTER:
+        return twill_scatter(send, recv, c->count, c->type, c->root, comm, NULL);
     case PERF_SEND_RECV:
         return call_send_recv(rank, c);
-    default:
+    case PERF_BARRIER:
         return twill_barrier(comm, NULL);
+    default:
+        return call_v(rank, c, send, recv);
     }
 }

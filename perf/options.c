@@ -17,8 +17,9 @@ static const char help[] =
     "usage: twill-perf OPERATION... [options]\n"
     "Sweep sizes of a collective over the ranks of a job; alone, under twill-run, or with -t.\n"
     "\n"
-    "operations: all_reduce reduce broadcast reduce_scatter all_gather all_to_all barrier\n"
-    "            send_recv, or all\n"
+    "operations: all_reduce reduce broadcast reduce_scatter all_gather all_to_all gather scatter\n"
+    "            reduce_scatter_v all_gather_v all_to_all_v gather_v scatter_v barrier send_recv,\n"
+    "            or all\n"
     "\n"
     "  -b BYTES     least size (8)          -e BYTES   largest size (32M)\n"
     "  -f FACTOR    step by factor (2)      -i BYTES   or by so many bytes\n"
@@ -32,6 +33,7 @@ static const char help[] =
     "  -t THREADS   ranks of each process, one a thread (1)\n"
     "  -R 0|1       1: buffers of twill_mem_alloc, registered with the communicator (0)\n"
     "  --device D   host (default); cuda is not in this build, nor are -g GPUS, -G GRAPH, -R 2\n"
+    "  --uneven     blocks of the v-variants fall from twice the mean (rank 0) to none\n"
     "  --seed S     of the inputs (1)\n"
     "  --list       say which algorithm each size would use\n"
     "  --json FILE, --csv FILE, --plot FILE.svg (through gnuplot)\n"
@@ -40,7 +42,7 @@ static const char help[] =
     "Sizes are bytes, or 64K, 16M, 1G (powers of 1024), and count the parts of all ranks, as do\n"
     "nccl-tests. time is the mean of back-to-back calls between barriers, the maximum over the\n"
     "ranks; algbw = size / time; busbw = algbw x 2(n-1)/n for all_reduce, (n-1)/n for\n"
-    "reduce_scatter, all_gather and all_to_all, 1 otherwise. #wrong counts wrong elements.\n"
+    "operations with a block for each rank, 1 otherwise. #wrong counts wrong elements.\n"
     "\n"
     "Exit status: 0; 1 when elements were wrong; 2 wrong usage; 3 an error of twill or the "
     "system.\n";
@@ -48,6 +50,7 @@ static const char help[] =
 enum {
     OPT_DEVICE = 256,
     OPT_SEED,
+    OPT_UNEVEN,
     OPT_LIST,
     OPT_JSON,
     OPT_CSV,
@@ -73,6 +76,7 @@ static const struct option long_options[] = {
     {"cudagraph", required_argument, NULL, 'G'},
     {"local_register", required_argument, NULL, 'R'},
     {"device", required_argument, NULL, OPT_DEVICE},
+    {"uneven", no_argument, NULL, OPT_UNEVEN},
     {"seed", required_argument, NULL, OPT_SEED},
     {"list", no_argument, NULL, OPT_LIST},
     {"json", required_argument, NULL, OPT_JSON},
@@ -276,6 +280,9 @@ static int parse_one(struct perf_options *options, int option)
     case 'G':
     case OPT_DEVICE:
         return parse_absent(option);
+    case OPT_UNEVEN:
+        options->uneven = true;
+        return -1;
     case OPT_LIST:
         options->list = true;
         return -1;

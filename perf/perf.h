@@ -24,6 +24,13 @@ enum perf_op {
     PERF_REDUCE_SCATTER,
     PERF_ALL_GATHER,
     PERF_ALL_TO_ALL,
+    PERF_GATHER,
+    PERF_SCATTER,
+    PERF_REDUCE_SCATTER_V,
+    PERF_ALL_GATHER_V,
+    PERF_ALL_TO_ALL_V,
+    PERF_GATHER_V,
+    PERF_SCATTER_V,
     PERF_BARRIER,
     PERF_SEND_RECV,
     PERF_OP_COUNT
@@ -52,6 +59,7 @@ struct perf_options {
     int root;                   /* PERF_ROOT_ALL: every rank in turn */
     int threads;
     bool list;      /* say what would run; run nothing */
+    bool uneven;    /* the v-variants' blocks differ in size */
     int registered; /* 0 plain memory, 1 memory of twill_mem_alloc, registered */
     uint64_t seed;
     size_t inject; /* elements to spoil before the first check of each row: for tests */
@@ -119,6 +127,7 @@ struct perf_rank {
     twill_reg_t send_reg, recv_reg;
     twill_redop_t mulsum; /* while PERF_MULSUM of a type is swept */
     size_t buffer_bytes;
+    size_t *counts;     /* owned: [2 * size], of a v-variant's send and receive blocks */
     char *gather;       /* owned: one record for each rank, and one of its own behind them */
     double *times;      /* owned: [iterations] */
     uint64_t iteration; /* of checked calls, counts on through the run: inputs never repeat */
@@ -136,20 +145,33 @@ struct perf_case {
     twill_redop_t redop;
     int root;
     bool in_place;
-    size_t count;      /* as passed to the call */
-    size_t size_bytes; /* as nccl-tests counts them: all ranks' parts */
-    size_t send_count, recv_count;
+    bool uneven;                   /* blocks of v-variants fall from twice the mean to none */
+    size_t count;                  /* as passed to the call; of a v-variant's block in the mean */
+    size_t size_bytes;             /* as nccl-tests counts them: all ranks' parts */
+    size_t send_count, recv_count; /* of this rank */
 };
 
 struct perf_op_info {
     const char *name;
     bool reduces, rooted, moves, in_place;
+    bool many_in, many_out; /* a block for each rank; else one */
+    bool varies;            /* blocks may differ */
     double (*bus_factor)(int ranks);
 };
 const struct perf_op_info *perf_op_info(enum perf_op op);
 
 /** Fill count, size_bytes, send_count and recv_count for a size of the sweep. */
-void perf_case_shape(struct perf_case *c, size_t bytes, int ranks);
+void perf_case_shape(const struct perf_rank *rank, struct perf_case *c, size_t bytes);
+/** Fill rank->counts where the call takes any. */
+void perf_case_counts(const struct perf_rank *rank, const struct perf_case *c);
+/** Elements of what one rank's input has for another's output, in an operation with blocks. */
+size_t perf_case_block(const struct perf_case *c, int ranks, int from, int to);
+/** Elements before the block of rank `to` in the input of `from`, and before that of `from` in the
+ * output of `to`; 0 where there is one block. */
+size_t perf_case_in_first(const struct perf_case *c, int ranks, int from, int to);
+size_t perf_case_out_first(const struct perf_case *c, int ranks, int from, int to);
+/** False for ranks whose receive buffer the call ignores. */
+bool perf_case_has_output(const struct perf_rank *rank, const struct perf_case *c);
 /** What PERF_MULSUM multiplies a rank's input by: small, so that sums stay exact. */
 #define PERF_MULSUM_MOST 2
 static inline int perf_mulsum_scalar(int rank) { return 1 + rank % PERF_MULSUM_MOST; }

@@ -24,6 +24,8 @@ void perf_report_head(const struct perf_rank *rank)
            options->registered ? ", registered" : "");
     printf("# %d calls a row after %d of warm-up, %d checked, seed %llu\n", options->iterations,
            options->warmup, options->checks, (unsigned long long)options->seed);
+    if (options->uneven)
+        printf("# uneven: blocks of v-variants fall from twice the mean to none\n");
     printf("# time: mean of back-to-back calls between barriers, maximum over the ranks\n");
 }
 

@@ -80,7 +80,7 @@ bool perf_choice(const struct perf_rank *rank, const struct perf_case *c,
 static enum perf_result list_size(struct sweep *sweep, struct perf_case c, size_t bytes)
 {
     struct perf_row row = {0};
-    perf_case_shape(&c, bytes, sweep->rank->size);
+    perf_case_shape(sweep->rank, &c, bytes);
     row.c = c;
     if (!perf_choice(sweep->rank, &c, &row.choice))
         return PERF_FAILED;
@@ -96,7 +96,7 @@ static enum perf_result sweep_size(struct sweep *sweep, struct perf_case c, size
     struct twill_choice choice;
     if (sweep->rank->options->list)
         return list_size(sweep, c, bytes);
-    perf_case_shape(&c, bytes, sweep->rank->size);
+    perf_case_shape(sweep->rank, &c, bytes);
     progress_show(sweep, &c);
     enum perf_result result = perf_measure(sweep->rank, &c, &out);
     bool has_in_place = perf_op_info(c.op)->in_place;

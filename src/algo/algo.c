@@ -240,3 +240,9 @@ const struct tw_algo *tw_algo_choose_ordered(enum tw_coll coll, int nranks, uint
         return tw_algo_find("ordered_direct", coll);
     return tw_algo_find(bytes <= SHORT_BYTES ? "ordered_tree" : "ordered", coll);
 }
+
+bool tw_algo_serves(const struct tw_algo *algo, enum tw_coll coll, bool ordered)
+{
+    uint32_t served = ordered && tw_coll_rule(coll)->reduces ? algo->deterministic : algo->colls;
+    return served >> coll & 1;
+}

@@ -47,5 +47,7 @@ const struct tw_algo *tw_algo_find(const char *name, enum tw_coll coll);
 const struct tw_algo *tw_algo_choose(enum tw_coll coll, int nranks, uint64_t bytes);
 /** The same where results must not depend on the choice: reductions take a deterministic one. */
 const struct tw_algo *tw_algo_choose_ordered(enum tw_coll coll, int nranks, uint64_t bytes);
+/** Does algo serve coll, or in the defined order if `ordered` is set and coll reduces? */
+bool tw_algo_serves(const struct tw_algo *algo, enum tw_coll coll, bool ordered);
 
 #endif

@@ -9,12 +9,14 @@
 #include "base/status.h"
 
 #define ALGOS_MOST 64
+#define BEHIND 2 /* times the best: not priced at larger sizes until that has grown */
 
 /* An algorithm whose plan is linked. */
 struct entry {
     const struct tw_algo *algo;
     struct tw_plan *plan;      /* owned */
     struct tw_cost_prog *prog; /* owned */
+    uint64_t last;             /* its price at the size at which it was priced last; 0: never */
 };
 struct field {
     const struct tw_crossover_args *args;
@@ -105,17 +107,26 @@ static enum twill_status price_of(const struct field *field, const struct entry 
     return status;
 }
 
-static enum twill_status winner_of(const struct field *field, uint64_t bytes, uint32_t *winner,
+/* Prices grow with sizes: what was far behind at a smaller size is so still. */
+static bool is_behind(const struct entry *entry, uint64_t best)
+{
+    return entry->last / BEHIND >= best;
+}
+
+/* @param winner  in: of the size before; out: of this one */
+static enum twill_status winner_of(struct field *field, uint64_t bytes, uint32_t *winner,
                                    uint64_t *best)
 {
-    enum twill_status status = TWILL_OK;
-    *winner = 0;
-    *best = UINT64_MAX;
+    struct entry *first = &field->entries[*winner];
+    enum twill_status status = price_of(field, first, bytes, &first->last);
+    *best = first->last;
     for (uint32_t i = 0; i < field->count && !tw_failed(status); i++) {
-        uint64_t time = UINT64_MAX;
-        status = price_of(field, &field->entries[i], bytes, &time);
-        if (time < *best) {
-            *best = time;
+        struct entry *entry = &field->entries[i];
+        if (entry == first || is_behind(entry, *best))
+            continue;
+        status = price_of(field, entry, bytes, &entry->last);
+        if (entry->last < *best || (entry->last == *best && i < *winner)) {
+            *best = entry->last;
             *winner = i;
         }
     }
@@ -144,16 +155,18 @@ static enum twill_status border_find(const struct field *field, uint64_t low, ui
     return status;
 }
 
-static enum twill_status rows_make(const struct field *field, struct tw_crossover *made)
+static enum twill_status rows_make(struct field *field, struct tw_crossover *made)
 {
-    uint32_t last = 0;
+    uint32_t last = 0, winner = 0;
     enum twill_status status = TWILL_OK;
     for (uint32_t c = 0; c < TW_CROSSOVER_CLASSES && !tw_failed(status); c++) {
         uint64_t bytes = (uint64_t)1 << c, border = 0;
-        uint32_t winner;
         if (c && bytes > field->args->max_bytes)
             break;
         status = winner_of(field, bytes, &winner, &made->time_ps[c]);
+        if (!tw_failed(status) && made->time_ps[c] == UINT64_MAX)
+            return tw_fail(TWILL_ERR_UNSUPPORTED, "%s: no algorithm has room for %llu bytes",
+                           tw_coll_name(made->coll), (unsigned long long)bytes);
         made->nclasses = c + 1;
         if (tw_failed(status) || (c && (winner == last || made->nrows == TW_CROSSOVER_ROWS)))
             continue;

@@ -8,8 +8,9 @@
 #include "plan/cost.h"
 
 /*
- * Every algorithm of the registry that serves the collective is priced at each power of two; the
- * cheapest wins, the first of the registry among equals. Where the winner changes the border is
+ * Every algorithm of the registry that serves the collective is priced at each power of two, but
+ * for those that were twice as dear at a smaller size as the best is now; the cheapest wins, the
+ * first of the registry among equals. Where the winner changes the border is
  * looked for in eighths of the smaller size. Sizes are bytes of the larger of the call's buffers,
  * as in tw_algo_choose.
  *

@@ -51,6 +51,12 @@ enum twill_status tw_api_stream(twill_stream_t stream, const char *call);
 /* A config with every field resolved from the caller's struct, its defaults and the parameters. */
 enum twill_status tw_api_config(const struct twill_config *config, struct tw_comm_args *args);
 
+/* The same for a communicator that comes of another: what is unset is as there. */
+enum twill_status tw_api_config_child(const struct twill_config *config,
+                                      const struct twill_comm *parent, struct tw_comm_args *args);
+
+/** Bytes of comm's registrations. */
+uint64_t tw_api_reg_bytes(const struct twill_comm *comm);
 /** End what is left of comm's registrations. */
 void tw_api_reg_drop(twill_comm_t comm);
 

@@ -90,11 +90,14 @@ enum twill_status twill_comm_choice(twill_comm_t comm, const char *collective, s
     if (!tw_failed(status)) {
         status = find_coll(collective, &info.coll);
     }
-    if (!tw_failed(status) && (info.coll == TW_COLL_REDUCE || info.coll == TW_COLL_BROADCAST)) {
+    if (!tw_failed(status) && tw_coll_rule(info.coll)->rooted) {
         info.root = root;
     }
     if (!tw_failed(status)) {
         status = check_call(comm, &info);
+    }
+    if (!tw_failed(status)) {
+        info.total = count * (size_t)comm->size; /* looked at for v-variants */
     }
     if (!tw_failed(status)) {
         status = choose(comm, &info, choice);

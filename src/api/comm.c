@@ -240,9 +240,22 @@ static enum twill_status ask(twill_comm_t comm, const char *call, const int *out
     return status;
 }
 
+/* Of a communicator that comes out of another they are known once it is ready. */
+static enum twill_status ask_place(twill_comm_t comm, const char *call, const int *out)
+{
+    enum twill_status status = ask(comm, call, out);
+    if (tw_failed(status) || !comm->args.derived ||
+        __atomic_load_n(&comm->state, __ATOMIC_ACQUIRE) != TW_COMM_INIT)
+        return status;
+    return tw_api_comm_error(
+        comm,
+        tw_fail(TWILL_ERR_USAGE, "%s: communicator %s comes out of another and is not ready yet",
+                call, comm->args.name));
+}
+
 enum twill_status twill_comm_rank(twill_comm_t comm, int *rank)
 {
-    enum twill_status status = ask(comm, "comm_rank", rank);
+    enum twill_status status = ask_place(comm, "comm_rank", rank);
     if (!tw_failed(status))
         *rank = comm->args.rank;
     return status;
@@ -250,7 +263,7 @@ enum twill_status twill_comm_rank(twill_comm_t comm, int *rank)
 
 enum twill_status twill_comm_size(twill_comm_t comm, int *size)
 {
-    enum twill_status status = ask(comm, "comm_size", size);
+    enum twill_status status = ask_place(comm, "comm_size", size);
     if (!tw_failed(status))
         *size = comm->args.size;
     return status;

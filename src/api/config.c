@@ -79,10 +79,19 @@ static enum twill_status params_apply(const struct twill_config *config, struct 
     args->channels = config->channels != TWILL_UNSET ? config->channels : (int)params->channels;
     args->deterministic =
         config->deterministic != TWILL_UNSET ? config->deterministic : (int)params->deterministic;
-    if (args->deterministic)
-        return tw_fail(
-            TWILL_ERR_UNSUPPORTED, "%s: this build has no plans with a defined order of reduction",
-            config->deterministic == 1 ? "config: deterministic is 1" : "TWILL_DETERMINISTIC=1");
+    return TWILL_OK;
+}
+
+static enum twill_status config_apply(const struct twill_config *full, struct tw_comm_args *args)
+{
+    enum twill_status status = config_check(full);
+    if (!tw_failed(status))
+        status = params_apply(full, args);
+    if (tw_failed(status))
+        return status;
+    args->blocking = full->blocking == TWILL_UNSET ? 1 : full->blocking;
+    args->device = TWILL_DEVICE_HOST;
+    snprintf(args->name, sizeof args->name, "%s", full->name ? full->name : "");
     return TWILL_OK;
 }
 
@@ -90,14 +99,21 @@ enum twill_status tw_api_config(const struct twill_config *config, struct tw_com
 {
     struct twill_config full;
     enum twill_status status = config_read(config, &full);
-    if (!tw_failed(status))
-        status = config_check(&full);
-    if (!tw_failed(status))
-        status = params_apply(&full, args);
+    return tw_failed(status) ? status : config_apply(&full, args);
+}
+
+enum twill_status tw_api_config_child(const struct twill_config *config,
+                                      const struct twill_comm *parent, struct tw_comm_args *args)
+{
+    struct twill_config full;
+    enum twill_status status = config_read(config, &full);
     if (tw_failed(status))
         return status;
-    args->blocking = full.blocking == TWILL_UNSET ? 1 : full.blocking;
-    args->device = TWILL_DEVICE_HOST;
-    snprintf(args->name, sizeof args->name, "%s", full.name ? full.name : "");
-    return TWILL_OK;
+    if (full.blocking == TWILL_UNSET)
+        full.blocking = parent->args.blocking;
+    if (full.deterministic == TWILL_UNSET)
+        full.deterministic = parent->args.deterministic;
+    if (full.channels == TWILL_UNSET)
+        full.channels = parent->args.channels;
+    return config_apply(&full, args);
 }

@@ -210,6 +210,14 @@ enum twill_status twill_deregister(twill_comm_t comm, twill_reg_t reg)
     return status;
 }
 
+uint64_t tw_api_reg_bytes(const struct twill_comm *comm)
+{
+    uint64_t bytes = 0;
+    for (const struct twill_reg *reg = comm->regs; reg; reg = reg->next)
+        bytes += reg->bytes;
+    return bytes;
+}
+
 void tw_api_reg_drop(twill_comm_t comm)
 {
     while (comm->regs) {

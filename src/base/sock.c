@@ -65,7 +65,9 @@ static enum twill_status name_read(int fd, char actual[TW_SOCK_NAME_BYTES])
     return TWILL_OK;
 }
 
-enum twill_status tw_sock_listen(int *out, const char *name, char actual[TW_SOCK_NAME_BYTES])
+/* @param quiet  a name that is taken is no error to be said */
+static enum twill_status listen_at(int *out, const char *name, bool quiet,
+                                   char actual[TW_SOCK_NAME_BYTES])
 {
     struct sockaddr_un address;
     socklen_t length = 0;
@@ -76,7 +78,10 @@ enum twill_status tw_sock_listen(int *out, const char *name, char actual[TW_SOCK
         status = socket_open(&fd);
     if (status != TWILL_OK)
         return status;
-    if (bind(fd, (const struct sockaddr *)&address, length) != 0)
+    bool bound = bind(fd, (const struct sockaddr *)&address, length) == 0;
+    if (!bound && quiet && errno == EADDRINUSE)
+        status = TWILL_ERR_AGAIN;
+    else if (!bound)
         status = tw_fail_errno(TWILL_ERR_SYSTEM, errno, "unix socket \"@%s\" does not bind",
                                name != NULL ? name : "");
     else if (listen(fd, LISTEN_BACKLOG) != 0)
@@ -90,6 +95,16 @@ enum twill_status tw_sock_listen(int *out, const char *name, char actual[TW_SOCK
     }
     *out = fd;
     return TWILL_OK;
+}
+
+enum twill_status tw_sock_listen(int *fd, const char *name, char actual[TW_SOCK_NAME_BYTES])
+{
+    return listen_at(fd, name, false, actual);
+}
+
+enum twill_status tw_sock_listen_first(int *fd, const char *name, char actual[TW_SOCK_NAME_BYTES])
+{
+    return listen_at(fd, name, true, actual);
 }
 
 static bool deadline_passed(uint64_t deadline_ns)

@@ -25,6 +25,8 @@ struct tw_sock_wait {
 /** Listen on an abstract Unix name. name NULL or "": the kernel picks (autobind). Actual name out.
  */
 enum twill_status tw_sock_listen(int *fd, const char *name, char actual[TW_SOCK_NAME_BYTES]);
+/** The same, but TWILL_ERR_AGAIN (tw_fail not called) where somebody listens at that name. */
+enum twill_status tw_sock_listen_first(int *fd, const char *name, char actual[TW_SOCK_NAME_BYTES]);
 /** Connect, trying again while nobody listens yet, to the deadline. */
 enum twill_status tw_sock_connect(int *fd, const char *name, const struct tw_sock_wait *wait);
 /** As above, the own end bound to an abstract name that the other end can ask for. */

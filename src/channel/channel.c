@@ -231,6 +231,15 @@ enum twill_status tw_chan_create(const struct tw_nets *nets, const struct tw_cha
     return TWILL_OK;
 }
 
+uint64_t tw_chan_staging_bytes(const struct tw_chan *chan)
+{
+    uint64_t bytes = (uint64_t)(chan->size - 1) * round_up(tw_fifo_memory_bytes(chan->fifo_bytes));
+    for (int area = 0; area < AREA_COUNT; area++) {
+        bytes += round_up(chan->area_bytes[area]);
+    }
+    return bytes;
+}
+
 /* ---- blobs ---------------------------------------------------------------------------------- */
 
 static enum twill_status index_check(const struct tw_chan *chan, int peer)

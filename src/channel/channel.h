@@ -73,6 +73,8 @@ void tw_chan_destroy(struct tw_chan *chan); /* never waits */
 enum twill_status tw_chan_peer_status(const struct tw_chan *chan, int peer);
 bool tw_chan_same_process(const struct tw_chan *chan, int peer);
 const char *tw_chan_transport(const struct tw_chan *chan, int peer); /* "self", "shm" */
+/** Of this rank's receive ends and areas, which lie in this process's staging. */
+uint64_t tw_chan_staging_bytes(const struct tw_chan *chan);
 size_t tw_chan_fifo_size(const struct tw_chan *chan);
 
 void *tw_chan_board(struct tw_chan *chan); /* own, writable, zeroed at creation */

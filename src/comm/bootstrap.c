@@ -5,6 +5,7 @@
 
 #include "comm/bootstrap.h"
 
+#include <poll.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/time.h"
+#include "comm/split.h"
 
 /* The meeting point names the missing ranks at its deadline; a rank's own comes a little later. */
 #define DEADLINE_SLACK_NS TW_NS_S
@@ -34,18 +36,6 @@ void tw_tree_context(const uint8_t nonce[16], char context[TW_CONTEXT_BYTES])
 /* ---- the meeting point -------------------------------------------------------------------------
  */
 
-/* Everything that ranks must agree on. */
-static void options_fill(const struct twill_comm *comm, char options[TW_OPTIONS_BYTES])
-{
-    const struct tw_params *params = comm->proc->params;
-
-    (void)snprintf(options, TW_OPTIONS_BYTES,
-                   "channels=%d\ndeterministic=%d\nTWILL_ALGO=\"%s\"\nTWILL_PROTO=\"%s\"\n"
-                   "TWILL_CHANNELS=%lld\nTWILL_PLAN_FILE=\"%s\"\nTWILL_SHM=%d\n",
-                   comm->args.channels, comm->args.deterministic, params->algo, params->proto,
-                   (long long)params->channels, params->plan_file, params->shm);
-}
-
 static void hello_fill(const struct tw_boot *boot, struct tw_hello *hello)
 {
     const struct tw_proc *proc = boot->comm->proc;
@@ -60,7 +50,7 @@ static void hello_fill(const struct tw_boot *boot, struct tw_hello *hello)
     hello->proc = proc->id;
     memcpy(hello->host_name, proc->host.name, sizeof(hello->host_name));
     memcpy(hello->door, boot->tree_name, sizeof(hello->door));
-    options_fill(boot->comm, hello->options);
+    tw_hello_options(&boot->comm->args, proc->params, hello->options);
 }
 
 /* An id's meeting point exists before the id does, so one that does not answer never will; one
@@ -70,13 +60,13 @@ static enum twill_status meet_connect(const struct tw_boot *boot, const struct t
     struct tw_sock_wait wait = boot->wait;
     char own[TW_SOCK_NAME_BYTES];
 
-    if (!boot->comm->args.from_env)
+    if (!boot->comm->args.from_env || boot->comm->args.shrinks)
         wait.deadline_ns = 1;
     tw_meet_caller_name(boot->comm->rank, own);
     enum twill_status status = tw_sock_connect_as(fd, own, id->meet, &wait);
     if (status != TWILL_ERR_TIMEOUT)
         return status;
-    if (!boot->comm->args.from_env)
+    if (!boot->comm->args.from_env || boot->comm->args.shrinks)
         return TWILL_ERR_PEER;
     return tw_fail(TWILL_ERR_TIMEOUT,
                    "init: rank %d found no meeting point on host %s: rank 0 has not come, or it is "
@@ -132,12 +122,25 @@ static enum twill_status meet_greet(struct tw_boot *boot)
     if (status != TWILL_OK) {
         if (fd >= 0)
             (void)close(fd);
+        if (status == TWILL_ERR_PEER && boot->comm->args.shrinks)
+            return TWILL_ERR_AGAIN; /* the host is lost, or all have met just now */
         return status == TWILL_ERR_PEER ? meet_gone(boot) : status;
     }
     tw_loop_lock(boot->ctl->loop);
+    boot->ctl->meet_again = false;
     status = tw_ctl_meet_open(boot->ctl, fd);
     tw_loop_unlock(boot->ctl->loop);
     return status;
+}
+
+/* Not the key itself: what comes of it tells nothing of this communicator's connections. */
+static void secret_derive(struct tw_boot *boot)
+{
+    static const char domain[] = "twill secret of ranks 1";
+    struct twill_comm *comm = boot->comm;
+
+    (void)crypto_generichash(comm->secret, sizeof(comm->secret), (const uint8_t *)domain,
+                             sizeof(domain), boot->welcome.key, sizeof(boot->welcome.key));
 }
 
 static enum twill_status welcome_wait(struct tw_boot *boot)
@@ -147,7 +150,7 @@ static enum twill_status welcome_wait(struct tw_boot *boot)
     bool in_time = true;
 
     tw_loop_lock(ctl->loop);
-    while (ctl->welcome == NULL && tw_comm_status(comm) == TWILL_OK && in_time)
+    while (ctl->welcome == NULL && tw_comm_status(comm) == TWILL_OK && in_time && !ctl->meet_again)
         in_time = tw_cond_wait(&ctl->changed, &ctl->loop->lock, boot->wait.deadline_ns);
     bool whole = ctl->welcome != NULL && ctl->welcome_bytes == sizeof(boot->welcome);
     if (whole) {
@@ -155,10 +158,18 @@ static enum twill_status welcome_wait(struct tw_boot *boot)
         sodium_memzero(ctl->welcome, ctl->welcome_bytes);
         ctl->meet_rank = boot->welcome.meet_rank;
         comm->id_hash = tw_hash64(boot->welcome.nonce, sizeof(boot->welcome.nonce));
+        secret_derive(boot);
+        if (comm->args.shrinks) {
+            comm->rank = comm->args.rank = boot->welcome.rank;
+            comm->size = comm->args.size = boot->welcome.size;
+        }
     }
+    bool again = ctl->meet_again && ctl->welcome == NULL;
     tw_loop_unlock(ctl->loop);
     if (tw_comm_status(comm) != TWILL_OK)
         return tw_comm_status(comm);
+    if (again && in_time)
+        return TWILL_ERR_AGAIN;
     if (!in_time)
         return tw_fail(TWILL_ERR_TIMEOUT,
                        "init: rank %d waits in vain for the meeting point's answer", comm->rank);
@@ -169,6 +180,39 @@ static enum twill_status welcome_wait(struct tw_boot *boot)
     comm->ranks_here = boot->welcome.ranks_here;
     comm->ranks_host = boot->welcome.ranks_host;
     return TWILL_OK;
+}
+
+/* Of a shrink: the host may be lost, and then there is another. */
+static enum twill_status meet_again(struct tw_boot *boot)
+{
+    struct pollfd cancel = {.fd = boot->wait.cancel_fd, .events = POLLIN};
+    enum twill_status status = TWILL_ERR_AGAIN;
+
+    while (status == TWILL_ERR_AGAIN) {
+        if (tw_comm_status(boot->comm) != TWILL_OK)
+            return tw_comm_status(boot->comm);
+        if (boot->wait.deadline_ns != TW_NEVER && tw_now_ns() >= boot->wait.deadline_ns)
+            return tw_fail(TWILL_ERR_TIMEOUT, "init: rank %d finds no host that stays",
+                           boot->comm->rank);
+        status = tw_shrink_host(boot->comm);
+        if (status == TWILL_OK)
+            status = meet_greet(boot);
+        if (status == TWILL_OK)
+            status = welcome_wait(boot);
+        if (status == TWILL_ERR_AGAIN)
+            (void)poll(&cancel, 1, 1);
+    }
+    if (status == TWILL_OK)
+        tw_shrink_over(boot->comm);
+    return status;
+}
+
+static enum twill_status meet_all(struct tw_boot *boot)
+{
+    if (boot->comm->args.shrinks)
+        return meet_again(boot);
+    enum twill_status status = meet_greet(boot);
+    return status == TWILL_OK ? welcome_wait(boot) : status;
 }
 
 /* ---- the tree ----------------------------------------------------------------------------------
@@ -299,9 +343,7 @@ static enum twill_status boot_steps(struct tw_boot *boot)
     enum twill_status status = tw_sock_listen(&boot->tree_fd, "", boot->tree_name);
 
     if (status == TWILL_OK)
-        status = meet_greet(boot);
-    if (status == TWILL_OK)
-        status = welcome_wait(boot);
+        status = meet_all(boot);
     if (status == TWILL_OK)
         status = tree_connect(boot);
     if (status == TWILL_OK)

@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include <inttypes.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -69,6 +70,41 @@ enum twill_status tw_hello_parse(const uint8_t *data, uint32_t bytes, struct tw_
         return TWILL_ERR_INVALID;
     }
     return TWILL_OK;
+}
+
+/* One name may mean different files to ranks in different folders. A file that cannot be read is
+ * found out by whoever needs it. */
+static void content_text(const char *path, char *text, size_t bytes)
+{
+    uint8_t block[4096];
+    uint64_t hash = 0;
+    size_t got;
+    crypto_generichash_state state;
+    FILE *file = path[0] != '\0' ? fopen(path, "rbe") : NULL;
+
+    text[0] = '\0';
+    if (file == NULL)
+        return;
+    (void)crypto_generichash_init(&state, NULL, 0, crypto_generichash_BYTES_MIN);
+    while ((got = fread(block, 1, sizeof(block), file)) > 0)
+        (void)crypto_generichash_update(&state, block, got);
+    (void)fclose(file);
+    (void)crypto_generichash_final(&state, block, crypto_generichash_BYTES_MIN);
+    memcpy(&hash, block, sizeof(hash));
+    (void)snprintf(text, bytes, " with content %016" PRIx64, hash);
+}
+
+void tw_hello_options(const struct tw_comm_args *args, const struct tw_params *params,
+                      char options[TW_OPTIONS_BYTES])
+{
+    char content[40];
+
+    content_text(params->plan_file, content, sizeof(content));
+    (void)snprintf(options, TW_OPTIONS_BYTES,
+                   "channels=%d\ndeterministic=%d\nTWILL_ALGO=\"%s\"\nTWILL_PROTO=\"%s\"\n"
+                   "TWILL_CHANNELS=%lld\nTWILL_PLAN_FILE=\"%s\"%s\nTWILL_SHM=%d\n",
+                   args->channels, args->deterministic, params->algo, params->proto,
+                   (long long)params->channels, params->plan_file, content, params->shm);
 }
 
 /* First line in which two lists of options differ. @return false: equal */

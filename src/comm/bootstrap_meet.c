@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -24,7 +25,7 @@ static void seat_on_frame(struct tw_link *link, enum tw_frame_type type, uint8_t
     if (type == TW_FRAME_BYE) {
         tw_link_close(link);
         meeting->byes++;
-        if (meeting->byes == meeting->size)
+        if (meeting->byes == meeting->arrived)
             tw_meeting_end(meeting);
         return;
     }
@@ -44,10 +45,24 @@ static void seat_on_frame(struct tw_link *link, enum tw_frame_type type, uint8_t
     tw_meeting_failed_end(meeting);
 }
 
+/* A rank that came and is lost is as if it had not come. */
+static void seat_clear(struct tw_meeting *meeting, int rank)
+{
+    free(meeting->seats[rank].hello);
+    meeting->seats[rank].hello = NULL;
+    meeting->arrived--;
+    meeting->roll->lost[rank] = true;
+    tw_meeting_settle(meeting);
+}
+
 static void seat_on_down(struct tw_link *link, const char *why)
 {
     struct tw_meeting *meeting = link->owner;
 
+    if (meeting->roll != NULL && !meeting->met && !meeting->failed) {
+        seat_clear(meeting, link->index);
+        return;
+    }
     tw_meeting_told(meeting, link->index);
     tw_meeting_fail(meeting, TWILL_ERR_PEER, link->index,
                     "init: rank %d (process %d) is gone: %s before all ranks were ready",
@@ -60,14 +75,38 @@ static bool same_proc(const struct tw_proc_id *a, const struct tw_proc_id *b)
     return memcmp(a, b, sizeof(*a)) == 0;
 }
 
+/* Those who have come are numbered in their order. */
+static int rank_new(const struct tw_meeting *meeting, int rank)
+{
+    int number = 0;
+
+    for (int r = 0; r < rank; r++)
+        number += meeting->seats[r].hello != NULL;
+    return number;
+}
+
+/* @return -1 for number -1 */
+static int seat_of(const struct tw_meeting *meeting, int number)
+{
+    int rank = -1;
+
+    while (number >= 0)
+        number -= meeting->seats[++rank].hello != NULL;
+    return rank;
+}
+
 static void welcome_send(struct tw_meeting *meeting, int rank, struct tw_welcome *welcome)
 {
     const struct tw_hello *own = meeting->seats[rank].hello;
-    int parent = tw_tree_parent(rank);
 
+    welcome->rank = rank_new(meeting, rank);
+    welcome->size = meeting->arrived;
+    int parent = seat_of(meeting, tw_tree_parent(welcome->rank));
     welcome->ranks_here = welcome->ranks_host = 0;
     for (int r = 0; r < meeting->size; r++) {
         const struct tw_hello *hello = meeting->seats[r].hello;
+        if (hello == NULL)
+            continue;
         welcome->ranks_here += same_proc(&hello->proc, &own->proc);
         welcome->ranks_host +=
             memcmp(hello->proc.host, own->proc.host, sizeof(own->proc.host)) == 0;
@@ -86,19 +125,34 @@ static void all_welcome(struct tw_meeting *meeting)
     tw_meeting_timer_stop(meeting);
     meeting->met = true;
     memcpy(welcome.key, meeting->door.key, sizeof(welcome.key));
-    if (meeting->keyless)
+    if (meeting->keyless || meeting->roll != NULL)
         tw_random(welcome.key, sizeof(welcome.key));
     tw_random(welcome.nonce, sizeof(welcome.nonce));
     for (int r = meeting->size - 1; r >= 0; r--) {
-        if (same_proc(&meeting->seats[r].hello->proc, &meeting->state->proc.id))
-            welcome.meet_rank = r;
+        const struct tw_hello *hello = meeting->seats[r].hello;
+        if (hello != NULL && same_proc(&hello->proc, &meeting->state->proc.id))
+            welcome.meet_rank = rank_new(meeting, r);
     }
-    for (int r = 0; r < meeting->size; r++)
-        welcome_send(meeting, r, &welcome);
+    for (int r = 0; r < meeting->size; r++) {
+        if (meeting->seats[r].hello != NULL)
+            welcome_send(meeting, r, &welcome);
+    }
     /* Ranks here keep the state open for as long as the others may need this. */
     if (welcome.meet_rank >= 0)
         tw_meeting_unref(meeting);
     sodium_memzero(&welcome, sizeof(welcome));
+}
+
+void tw_meeting_settle(struct tw_meeting *meeting)
+{
+    if (meeting->met || meeting->failed || meeting->arrived == 0)
+        return;
+    for (int r = 0; r < meeting->size; r++) {
+        bool excused = meeting->roll != NULL && meeting->roll->lost[r];
+        if (meeting->seats[r].hello == NULL && !excused)
+            return;
+    }
+    all_welcome(meeting);
 }
 
 /* ---- those who come ----------------------------------------------------------------------------
@@ -157,7 +211,7 @@ static struct tw_hello *hello_accept(struct tw_meeting *meeting, int fd, const u
 }
 
 /* The first who comes says how many there will be. */
-static bool seats_make(struct tw_meeting *meeting, int size)
+bool tw_meeting_seats(struct tw_meeting *meeting, int size)
 {
     if (meeting->size > 0)
         return true;
@@ -185,8 +239,8 @@ static void caller_seat(struct tw_meeting *meeting, int fd, struct tw_hello *hel
     meeting->arrived++;
     if (tw_link_open(&seat->link, meeting->state->loop, fd) != TWILL_OK)
         tw_meeting_fail(meeting, TWILL_ERR_SYSTEM, -1, "init: %s", tw_fail_text());
-    else if (meeting->arrived == meeting->size)
-        all_welcome(meeting);
+    else
+        tw_meeting_settle(meeting);
 }
 
 void tw_meeting_on_caller(struct tw_door *door, int fd, const uint8_t *data, uint32_t bytes)
@@ -199,6 +253,10 @@ void tw_meeting_on_caller(struct tw_door *door, int fd, const uint8_t *data, uin
     struct tw_hello *hello = NULL;
     struct tw_hello_head head;
 
+    if (meeting->roll != NULL && (meeting->met || bytes == 0)) {
+        (void)close(fd); /* it comes again, or it is lost */
+        return;
+    }
     if (meeting->met) {
         tw_meeting_refuse(meeting, fd, &used);
         return;
@@ -206,7 +264,7 @@ void tw_meeting_on_caller(struct tw_door *door, int fd, const uint8_t *data, uin
     tw_meeting_called(meeting);
     if (!meeting->failed)
         hello = hello_accept(meeting, fd, data, bytes);
-    if (hello != NULL && seats_make(meeting, hello->size)) {
+    if (hello != NULL && tw_meeting_seats(meeting, hello->size)) {
         caller_seat(meeting, fd, hello);
         return;
     }
@@ -226,6 +284,8 @@ void tw_meeting_on_lost(struct tw_door *door, pid_t pid, const char *name)
     struct tw_meeting *meeting = (struct tw_meeting *)(void *)door;
     int rank = tw_meet_caller_rank(name);
 
+    if (meeting->roll != NULL)
+        return; /* the transport tells */
     if (meeting->met || meeting->failed || rank < 0 || (meeting->size > 0 && rank >= meeting->size))
         return;
     if (meeting->size > 0 && meeting->seats[rank].hello != NULL)

@@ -6,6 +6,7 @@
 
 #include "comm/control.h"
 #include "comm/meeting.h"
+#include "comm/roll.h"
 
 struct tw_seat {
     struct tw_link link;
@@ -26,6 +27,7 @@ struct tw_meeting {
     struct tw_seat *seats; /* owned, [size] */
     bool met, failed, ended;
     struct tw_frame_error failure;
+    struct tw_roll *roll;   /* owned; those who may be lost. NULL: none may */
     struct tw_later burial; /* frees it, outside of all callbacks */
 };
 
@@ -49,6 +51,11 @@ void tw_meeting_linger(struct tw_meeting *meeting);
 /* ---- those who come (bootstrap_meet.c) ----------------------------------------------------------
  */
 
+/** Seats for `size` ranks, unless there are some. @return false: it has failed for want of memory
+ */
+bool tw_meeting_seats(struct tw_meeting *meeting, int size);
+/** One of the roll is lost: perhaps nobody is missing any more. */
+void tw_meeting_settle(struct tw_meeting *meeting);
 /** The door's on_caller and on_lost. */
 void tw_meeting_on_caller(struct tw_door *door, int fd, const uint8_t *data, uint32_t bytes);
 void tw_meeting_on_lost(struct tw_door *door, pid_t pid, const char *name);

@@ -44,7 +44,8 @@ __attribute__((format(printf, 4, 5))) void tw_meeting_fail(struct tw_meeting *me
 
 void tw_meeting_failed_end(struct tw_meeting *meeting)
 {
-    if (meeting->met || (meeting->size > 0 && meeting->told == meeting->size))
+    if (meeting->met || meeting->roll != NULL ||
+        (meeting->size > 0 && meeting->told == meeting->size))
         tw_meeting_end(meeting);
 }
 
@@ -66,7 +67,7 @@ static void missing_list(const struct tw_meeting *meeting, char *text, size_t by
 
     text[0] = '\0';
     for (int r = 0; r < meeting->size && used < bytes; r++) {
-        if (meeting->seats[r].hello != NULL)
+        if (meeting->seats[r].hello != NULL || (meeting->roll != NULL && meeting->roll->lost[r]))
             continue;
         int more = listed == 8 ? snprintf(text + used, bytes - used, ", ...")
                                : snprintf(text + used, bytes - used, listed > 0 ? ", %d" : "%d", r);

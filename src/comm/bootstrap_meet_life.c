@@ -44,6 +44,7 @@ static void meeting_free(struct tw_later *later)
     for (int r = 0; r < meeting->size; r++)
         free(meeting->seats[r].hello);
     free(meeting->seats);
+    tw_roll_destroy(meeting->roll);
     tw_meeting_unref(meeting);
     tw_loop_unlock(loop);
     free(meeting);
@@ -71,6 +72,7 @@ void tw_meeting_end(struct tw_meeting *meeting)
     if (meeting->ended)
         return;
     meeting->ended = true;
+    tw_roll_end(meeting->state, meeting->roll);
     tw_meeting_timer_stop(meeting);
     for (int r = 0; r < meeting->size; r++)
         tw_link_close(&meeting->seats[r].link);
@@ -94,7 +96,7 @@ static void timer_on_event(struct tw_source *source, uint32_t events)
         return;
     }
     tw_meeting_fail_late(meeting);
-    if (!meeting->called)
+    if (!meeting->called || meeting->roll != NULL)
         tw_meeting_end(meeting);
 }
 
@@ -153,6 +155,45 @@ static void meeting_link(struct tw_meeting *meeting)
     state->meetings = meeting;
 }
 
+static void roll_on_lost(struct tw_roll *roll) { tw_meeting_settle(roll->owner); }
+
+/* Seats for all of the roll, and word of those who are lost from now on. */
+static enum twill_status roll_join(struct tw_meeting *meeting, const struct tw_roll *roll)
+{
+    if (!tw_meeting_seats(meeting, roll->size))
+        return TWILL_ERR_NOMEM;
+    tw_loop_lock(meeting->state->loop);
+    meeting->roll = tw_roll_copy(roll);
+    if (meeting->roll != NULL) {
+        meeting->roll->owner = meeting;
+        meeting->roll->on_lost = roll_on_lost;
+        tw_roll_call(meeting->state, meeting->roll);
+    }
+    tw_loop_unlock(meeting->state->loop);
+    return meeting->roll != NULL ? TWILL_OK : TWILL_ERR_NOMEM;
+}
+
+static void roll_leave(struct tw_meeting *meeting)
+{
+    tw_loop_lock(meeting->state->loop);
+    tw_roll_end(meeting->state, meeting->roll);
+    tw_loop_unlock(meeting->state->loop);
+    tw_roll_destroy(meeting->roll);
+}
+
+/* Takes fd over, also on error. */
+static enum twill_status meeting_serve(struct tw_meeting *meeting, int fd, uint64_t idle_ns)
+{
+    tw_loop_lock(meeting->state->loop);
+    enum twill_status status = tw_door_open(&meeting->door, meeting->state->loop, fd);
+    if (status == TWILL_OK) {
+        meeting_link(meeting);
+        timer_set(meeting, idle_ns);
+    }
+    tw_loop_unlock(meeting->state->loop);
+    return status;
+}
+
 enum twill_status tw_meeting_open(const char *name, const uint8_t key[TW_KEY_BYTES], bool keyless,
                                   uint64_t idle_ns, char actual[TW_SOCK_NAME_BYTES])
 {
@@ -167,15 +208,46 @@ enum twill_status tw_meeting_open(const char *name, const uint8_t key[TW_KEY_BYT
     if (status == TWILL_OK) {
         meeting_init(meeting, key, keyless);
         memcpy(meeting->name, actual, sizeof(meeting->name));
-        tw_loop_lock(meeting->state->loop);
-        status = tw_door_open(&meeting->door, meeting->state->loop, fd);
-        if (status == TWILL_OK) {
-            meeting_link(meeting);
-            timer_set(meeting, idle_ns);
-        }
-        tw_loop_unlock(meeting->state->loop);
+        status = meeting_serve(meeting, fd, idle_ns);
     }
     if (status != TWILL_OK) {
+        free(meeting);
+        tw_proc_put();
+    }
+    return status;
+}
+
+enum twill_status tw_meeting_open_roll(const char *name, const uint8_t key[TW_KEY_BYTES],
+                                       uint64_t idle_ns, const struct tw_roll *roll,
+                                       char actual[TW_SOCK_NAME_BYTES])
+{
+    struct tw_proc *proc = NULL;
+    int fd = -1;
+    enum twill_status status = tw_sock_listen_first(&fd, name, actual);
+
+    if (status != TWILL_OK)
+        return status;
+    status = tw_proc_get(&proc);
+    if (status != TWILL_OK) {
+        (void)close(fd);
+        return status;
+    }
+    struct tw_meeting *meeting = tw_alloc(sizeof(*meeting));
+    if (meeting == NULL) {
+        (void)close(fd);
+        tw_proc_put();
+        return TWILL_ERR_NOMEM;
+    }
+    meeting_init(meeting, key, false);
+    memcpy(meeting->name, actual, sizeof(meeting->name));
+    status = roll_join(meeting, roll);
+    if (status == TWILL_OK)
+        status = meeting_serve(meeting, fd, idle_ns);
+    else
+        (void)close(fd);
+    if (status != TWILL_OK) {
+        roll_leave(meeting);
+        free(meeting->seats);
         free(meeting);
         tw_proc_put();
     }
@@ -194,6 +266,8 @@ void tw_meeting_give_up(const twill_unique_id *id, enum twill_status status, con
         meeting = meeting->next;
     if (meeting != NULL && !meeting->met)
         tw_meeting_fail(meeting, status, -1, "%s", text);
+    if (meeting != NULL && meeting->roll != NULL && meeting->failed)
+        tw_meeting_end(meeting); /* the place is free for another attempt */
     tw_loop_unlock(state->loop);
     sodium_memzero(&inside, sizeof(inside));
 }

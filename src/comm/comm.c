@@ -19,6 +19,7 @@
 #include "base/time.h"
 #include "comm/bootstrap.h"
 #include "comm/control.h"
+#include "comm/split.h"
 
 /* ---- failing -----------------------------------------------------------------------------------
  */
@@ -76,8 +77,16 @@ void tw_comm_abort(struct twill_comm *comm)
 
     __atomic_store_n(&comm->aborted, true, __ATOMIC_RELEASE);
     (void)snprintf(text, sizeof(text), "communicator %s was aborted by rank %d", comm->args.name,
-                   comm->rank);
+                   tw_comm_rank_now(comm));
     tw_comm_fail_text(comm, TWILL_ERR_ABORTED, text);
+}
+
+int tw_comm_rank_now(struct twill_comm *comm)
+{
+    tw_loop_lock(comm->ctl->loop);
+    int rank = comm->rank;
+    tw_loop_unlock(comm->ctl->loop);
+    return rank;
 }
 
 /* ---- coming ------------------------------------------------------------------------------------
@@ -140,10 +149,19 @@ static enum twill_status ready_or_failed(struct twill_comm *comm)
 
 static enum twill_status init_run(struct twill_comm *comm)
 {
-    enum twill_status status = tw_boot_run(comm);
+    enum twill_status status = comm->origin != NULL ? tw_split_ready(comm) : TWILL_OK;
     char text[TW_ERROR_TEXT_BYTES];
 
+    if (status == TWILL_OK)
+        status = tw_boot_run(comm);
+
+    if (status != TWILL_OK && comm->args.derived && comm->args.own_id)
+        tw_id_give_up(&comm->args.id, status, tw_fail_text());
     sodium_memzero(&comm->args.id, sizeof(comm->args.id));
+    if (comm->args.shrinks)
+        tw_shrink_over(comm);
+    tw_split_put(comm->origin);
+    comm->origin = NULL;
     if (status == TWILL_OK)
         return ready_or_failed(comm);
     if (status == TWILL_ERR_PEER)
@@ -255,8 +273,9 @@ static void thread_stop(struct twill_comm *comm)
     char text[TW_ERROR_TEXT_BYTES];
 
     if (comm->init_thread_on && (state == TW_COMM_INIT || state == TW_COMM_FINALIZING)) {
-        (void)snprintf(text, sizeof(text), "rank %d destroyed communicator %s in %s", comm->rank,
-                       comm->args.name, state == TW_COMM_INIT ? "init" : "finalize");
+        (void)snprintf(text, sizeof(text), "rank %d destroyed communicator %s in %s",
+                       tw_comm_rank_now(comm), comm->args.name,
+                       state == TW_COMM_INIT ? "init" : "finalize");
         tw_comm_fail_text(comm, TWILL_ERR_ABORTED, text);
     }
     init_join(comm);
@@ -270,6 +289,8 @@ void tw_comm_free(struct twill_comm *comm)
     tw_ctl_mute(comm);
     if (comm->ops != NULL)
         tw_ops_destroy(comm);
+    tw_split_sweep(comm, true);
+    tw_split_put(comm->origin);
     if (tw_comm_status(comm) == TWILL_OK)
         tw_record_life(comm, TW_LIFE_DESTROYED);
     tw_ctl_destroy(comm);
@@ -279,6 +300,7 @@ void tw_comm_free(struct twill_comm *comm)
     (void)pthread_mutex_destroy(&comm->lock);
     comm->magic = 0;
     sodium_memzero(&comm->args, sizeof(comm->args));
+    sodium_memzero(comm->secret, sizeof(comm->secret));
     free(comm);
     tw_proc_put();
 }

@@ -9,6 +9,7 @@
 
 #include "base/host.h"
 #include "base/param.h"
+#include "base/sock.h"
 #include "base/status.h"
 #include "base/time.h"
 #include "channel/channel.h"
@@ -52,6 +53,7 @@ enum tw_comm_state {
 struct tw_ctl;    /* control links (control.c) */
 struct tw_ops;    /* operations (ops.c) */
 struct tw_record; /* what this rank writes on its board (record.c) */
+struct tw_split;  /* how it came out of another (split.c) */
 
 /* What a communicator is made from; the strings and the id are copied. */
 struct tw_comm_args {
@@ -61,7 +63,9 @@ struct tw_comm_args {
     char name[TW_COMM_NAME_BYTES];
     bool own_id;   /* the meeting point is in this process, made for these ranks */
     bool keyless;  /* init_env without a key: the first contact is unauthenticated */
-    bool from_env; /* the meeting point is named by the environment: it may open later */
+    bool from_env; /* the meeting point is named beforehand: it may open later */
+    bool shrinks;  /* of those whose living ranks come together */
+    bool derived;  /* it comes out of another: rank, size and id are known later */
 };
 
 struct twill_comm {
@@ -87,6 +91,10 @@ struct twill_comm {
     /* identifies the communicator among all: part of every record's hash; 0 until the ranks have
      * met; written under the loop's lock */
     uint64_t id_hash;
+    uint8_t secret[TW_KEY_BYTES]; /* that its ranks share: keys of new communicators come from it */
+    struct tw_split *origin;      /* owned, until connected: what it comes from; NULL: an id */
+    uint64_t parent;              /* key of that, if a failure there is one here; 0: none */
+    struct tw_split *splits;      /* owned, under lock: with an all_gather queued here */
     pthread_t init_thread;
     bool init_thread_on;
     uintptr_t user;          /* atomic: thread inside a call, 0 none: detects two at once */
@@ -159,8 +167,21 @@ enum twill_status tw_env_args(struct tw_comm_args *args);
 
 /* What a rank says of its current call: equal on all ranks of a collective. For send and recv: the
  * pair's own. */
-/* Calls that are made of a collective, and match only each other. */
-enum tw_call_guise { TW_CALL_PLAIN, TW_CALL_REGISTER, TW_CALL_DEREGISTER };
+/* Calls that are made of a collective, and match only each other. FUSED: several in one. */
+enum tw_call_guise {
+    TW_CALL_PLAIN,
+    TW_CALL_REGISTER,
+    TW_CALL_DEREGISTER,
+    TW_CALL_SPLIT,
+    TW_CALL_FUSED
+};
+
+/* Of the v-variants, [size] each: elements that go to or come from each rank, and where they lie;
+ * displacements NULL: packed. NULL where the collective has none on this rank. Borrowed: from the
+ * user while a call runs in the caller, else from the item or the group that notes it. */
+struct tw_call_counts {
+    const size_t *in, *in_displs, *out, *out_displs;
+};
 
 struct tw_call_info {
     enum tw_coll coll; /* TW_COLL_P2P for send and recv */
@@ -168,20 +189,32 @@ struct tw_call_info {
     bool is_send;
     int peer; /* send, recv */
     int root;
-    size_t count;
+    uint32_t fused; /* of TW_CALL_FUSED: how many there are */
+    size_t count;   /* v-variants: of the rank's own group; all_to_all_v has none: 0 */
     twill_type_t type;
     twill_redop_t op;
+    struct tw_call_counts counts;
+    /* where all ranks know all counts (all_gather_v, reduce_scatter_v): their sum, and their hash
+     * by tw_record_spread; else 0 */
+    size_t total;
+    uint64_t spread;
     uint64_t algo_hash; /* of the plan's name and parameters: ranks must run the same plan */
 };
 
 size_t tw_record_board_bytes(int size);
+/** Hash of all ranks' counts; never 0. */
+uint64_t tw_record_spread(const size_t *counts, int size);
 /**
  * Publish the start of a call and number it. Plain stores to own memory: no system call, lock or
  * allocation.
  * @return the header that every message of the call carries (hash of number, info, communicator);
- * for send and recv equal on both sides of the pair
+ * for send and recv equal on both sides of the pair. Where counts belong to pairs of ranks
+ * (tw_coll_rule.some) tw_record_headers has one for each pair, and this one is not used
  */
 uint64_t tw_record_begin(struct twill_comm *comm, const struct tw_call_info *info);
+/** [2 * size]: headers of what goes to each rank, of what comes from it, with the pair's own count;
+ * NULL: the call has one for all. Good until the next collective begins. */
+const uint64_t *tw_record_headers(const struct twill_comm *comm, const struct tw_call_info *info);
 void tw_record_end(struct twill_comm *comm, const struct tw_call_info *info);
 
 /* Slow path of a wait. */
@@ -249,6 +282,25 @@ enum twill_status tw_stream_destroy(struct tw_stream *stream); /* waits for its 
 enum twill_status
 tw_stream_synchronize(struct tw_stream *stream); /* first error of its operations since last time */
 enum twill_status tw_stream_query(struct tw_stream *stream);
+/** Wait until the stream is empty or comm has failed (its status then); NULL: only look. The
+ * stream's error is returned and stays with it. Any thread. */
+enum twill_status tw_stream_await(struct tw_stream *stream, const struct twill_comm *comm);
+
+/* Points in streams (event.c). One thread at a time for each. */
+struct tw_event;
+/** Reached, until it is recorded. */
+enum twill_status tw_event_create(struct tw_event **event);
+/** Waits for nothing. */
+void tw_event_destroy(struct tw_event *event);
+/** Now it is reached when all calls that stream (NULL: none) has so far are done. */
+enum twill_status tw_event_record(struct tw_event *event, struct tw_stream *stream);
+/** Calls that stream gets from now on begin after the event, as recorded now, is reached; NULL:
+ * waits here. */
+enum twill_status tw_event_wait(struct tw_stream *stream, struct tw_event *event);
+bool tw_event_reached(const struct tw_event *event);
+void tw_event_synchronize(const struct tw_event *event);
+/** A handle that is a living event, as far as can be told. */
+bool tw_event_alive(const struct tw_event *event);
 
 /** One thread at a time: claim comm for the calling one. ERR_BUSY (tw_fail called) when another
  * thread is inside. */
@@ -267,6 +319,11 @@ enum twill_status tw_group_add_inits(struct twill_comm *const *comms, int count,
                                      struct twill_comm **outs);
 /** Inside a group: finalize comm at group end, together with the group's others. */
 enum twill_status tw_group_add_finalize(struct twill_comm *comm);
+/** Inside a group: what a split's all_gather was noted for. At the group's end child connects
+ * (NULL: this rank has none) and *out is filled. Takes over one reference of split and child; on
+ * ERR_NOMEM they stay the caller's. */
+enum twill_status tw_group_add_split(struct twill_comm *parent, struct tw_split *split,
+                                     struct twill_comm *child, struct twill_comm **out);
 /** The calling thread's open group has calls on the stream. */
 bool tw_group_uses_stream(const struct tw_stream *stream);
 

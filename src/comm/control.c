@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/time.h"
 #include "comm/proc.h"
+#include "comm/split.h"
 
 /* ---- failing -----------------------------------------------------------------------------------
  */
@@ -43,6 +44,7 @@ void tw_ctl_fail(struct tw_ctl *ctl, const struct tw_link *from, enum twill_stat
         return;
     tw_ctl_flood(ctl, from);
     tw_comm_publish(ctl->comm);
+    tw_split_parent_failed(ctl->comm, status, text);
 }
 
 void tw_ctl_gone(struct tw_ctl *ctl, int rank, const char *why)
@@ -213,6 +215,11 @@ static void meet_on_down(struct tw_link *link, const char *why)
     struct tw_ctl *ctl = link->owner;
 
     (void)why;
+    if (ctl->comm->args.shrinks && ctl->welcome == NULL) {
+        ctl->meet_again = true;
+        (void)pthread_cond_broadcast(&ctl->changed);
+        return;
+    }
     ctl->meet_lost = true;
     tw_ctl_grace(ctl);
 }

@@ -198,7 +198,8 @@ struct tw_ctl {
     uint32_t max_bytes; /* of a frame in the tree during init */
     uint8_t *welcome;   /* owned; NULL: not yet */
     uint32_t welcome_bytes;
-    int meet_rank; /* whose process holds the meeting point; -1: not known */
+    bool meet_again; /* of a shrink: the host is lost and there was no welcome */
+    int meet_rank;   /* whose process holds the meeting point; -1: not known */
     struct tw_door door;
     bool door_used, door_idle;
     struct tw_ctl_peer *peers; /* owned, [size]; NULL before the ranks know each other */
@@ -257,6 +258,8 @@ bool tw_comm_mark(struct twill_comm *comm, enum twill_status status, const char 
 /** After mark and after the peers were told: waiters see the status. A process may end as soon as
  * they do. */
 void tw_comm_publish(struct twill_comm *comm);
+/** This rank's number: of a split's communicator it is known only after a while. */
+int tw_comm_rank_now(struct twill_comm *comm);
 /** As tw_comm_fail with a ready sentence that has been logged. */
 void tw_comm_fail_text(struct twill_comm *comm, enum twill_status status, const char *text);
 
@@ -267,9 +270,18 @@ void tw_record_destroy(struct twill_comm *comm);
 /* What the boards say. No lock; the communicator has been ready. */
 /** "its last call was all_reduce #7 count 100 float32 sum, finished". @return false: none yet */
 bool tw_record_last(struct twill_comm *comm, int rank, char *text, size_t bytes);
-enum tw_record_life { TW_LIFE_OPEN, TW_LIFE_FINALIZING, TW_LIFE_DESTROYED, TW_LIFE_FAILED };
+enum tw_record_life {
+    TW_LIFE_OPEN,
+    TW_LIFE_FINALIZING,
+    TW_LIFE_DESTROYED,
+    TW_LIFE_FAILED,
+    TW_LIFE_SHRINKING, /* waits for all living ranks to call shrink; OPEN again afterwards */
+};
 /** Show that this rank has entered finalize, destroys the communicator, or that it has failed. */
 void tw_record_life(struct twill_comm *comm, enum tw_record_life life);
+/** The same if it shows `from`. */
+void tw_record_life_change(struct twill_comm *comm, enum tw_record_life from,
+                           enum tw_record_life to);
 /** rank's board says that it has failed; false while this rank is in init. */
 bool tw_record_failed(const struct twill_comm *comm, int rank);
 /** Fail with TWILL_ERR_TIMEOUT: names those that are not in finalize, and what they do. */

@@ -13,6 +13,7 @@
 #include "base/time.h"
 #include "comm/control.h"
 #include "comm/proc.h"
+#include "comm/roll.h"
 
 /* How long news of an orderly leave or of a better-told failure may take. */
 #define GRACE_NS (200 * TW_NS_MS)
@@ -97,6 +98,7 @@ void tw_ctl_peer_lost(void *context, const struct tw_proc_id *peer)
     struct tw_proc_state *state = context;
 
     tw_loop_lock(state->loop);
+    tw_rolls_lost(state, peer);
     for (struct tw_ctl *ctl = state->ctls; ctl != NULL; ctl = ctl->next) {
         for (int r = 0; ctl->peers != NULL && r < ctl->comm->size; r++) {
             if (memcmp(&ctl->peers[r].proc, peer, sizeof(*peer)) != 0 || ctl->peers[r].left)
@@ -172,11 +174,8 @@ enum twill_status tw_ctl_finalize(struct twill_comm *comm, uint64_t deadline_ns)
 static void wake_run(struct tw_later *later)
 {
     struct tw_ctl *ctl = (struct tw_ctl *)(void *)((char *)later - offsetof(struct tw_ctl, wake));
-    struct twill_comm *comm = ctl->comm;
 
-    /* A communicator that has failed before it was ready never becomes so: nobody waits. */
-    if (__atomic_load_n(&comm->state, __ATOMIC_ACQUIRE) != TW_COMM_INIT)
-        tw_ops_wake(comm);
+    tw_ops_wake(ctl->comm);
     tw_loop_lock(ctl->loop);
     later->running = false;
     tw_loop_unlock(ctl->loop);

@@ -10,18 +10,30 @@
 #include <stdlib.h>
 
 #include "comm/control.h"
+#include "comm/split.h"
 
 struct group_init {
     struct twill_comm *comm; /* owned until connected */
     struct twill_comm **out; /* the caller's */
 };
 
+struct group_split {
+    struct twill_comm *parent; /* borrowed */
+    struct tw_split *split;    /* a reference */
+    struct twill_comm *child;  /* owned until connected; NULL: none */
+    struct twill_comm **out;   /* the caller's */
+};
+
 struct group {
     int depth;
     struct tw_call *calls; /* owned */
     size_t ncalls, calls_room;
+    size_t **words; /* owned, and each of them: counts of v-variants */
+    size_t nwords, words_room;
     struct group_init *inits; /* owned */
     size_t ninits, inits_room;
+    struct group_split *splits; /* owned */
+    size_t nsplits, splits_room;
     struct twill_comm **finals; /* owned; borrowed communicators */
     size_t nfinals, finals_room;
 };
@@ -57,9 +69,17 @@ static enum twill_status no_room(const char *what)
 enum twill_status tw_group_add_call(const struct tw_call *call)
 {
     struct group *g = &open_group;
-    if (!make_room((void **)&g->calls, &g->calls_room, g->ncalls, sizeof *g->calls))
+    size_t nwords = tw_call_words(call), *words = NULL;
+    if (!make_room((void **)&g->calls, &g->calls_room, g->ncalls, sizeof *g->calls) ||
+        (nwords && (!make_room((void **)&g->words, &g->words_room, g->nwords, sizeof *g->words) ||
+                    !(words = malloc(nwords * sizeof *words)))))
         return no_room("a call");
-    g->calls[g->ncalls++] = *call;
+    struct tw_call *noted = &g->calls[g->ncalls++];
+    *noted = *call;
+    if (words) {
+        tw_counts_copy(&noted->info.counts, call->comm->size, words);
+        g->words[g->nwords++] = words;
+    }
     return TWILL_OK;
 }
 
@@ -88,6 +108,22 @@ enum twill_status tw_group_add_finalize(struct twill_comm *comm)
         return no_room("a finalize");
     g->finals[g->nfinals++] = comm;
     return TWILL_OK;
+}
+
+enum twill_status tw_group_add_split(struct twill_comm *parent, struct tw_split *split,
+                                     struct twill_comm *child, struct twill_comm **out)
+{
+    struct group *g = &open_group;
+    if (!make_room((void **)&g->splits, &g->splits_room, g->nsplits, sizeof *g->splits))
+        return no_room("a split");
+    enum twill_status status = TWILL_OK;
+    if (!split->roll) {
+        const struct tw_call call = tw_split_call(parent, split);
+        status = tw_group_add_call(&call);
+    }
+    if (!tw_failed(status))
+        g->splits[g->nsplits++] = (struct group_split){parent, split, child, out};
+    return status;
 }
 
 bool tw_group_uses_stream(const struct tw_stream *stream)
@@ -137,6 +173,60 @@ static enum twill_status inits_run(const struct group *g)
     }
     for (size_t i = 0; i < g->ninits; i++)
         *g->inits[i].out = g->inits[i].comm;
+    return status;
+}
+
+/* ---- splits -----------------------------------------------------------------------------------
+ */
+
+/* say: nobody has kept the reason yet. */
+static void splits_give_up(const struct group *g, enum twill_status status, bool say)
+{
+    char text[TW_ERROR_TEXT_BYTES];
+    snprintf(text, sizeof text, "%s", tw_fail_text());
+    for (size_t i = 0; i < g->nsplits; i++) {
+        const struct group_split *s = &g->splits[i];
+        if (s->child && tw_comm_status(s->child) == status)
+            snprintf(text, sizeof text, "%s", s->child->failure);
+    }
+    for (size_t i = 0; i < g->nsplits; i++)
+        if (g->splits[i].child)
+            tw_comm_give_up(g->splits[i].child);
+    if (!say)
+        return;
+    tw_fail_again(status, text);
+    tw_last_error_keep(0);
+}
+
+/* The all_gathers are done or queued, or `before` says why there is nothing of them. */
+static enum twill_status splits_run(const struct group *g, enum twill_status before)
+{
+    if (!g->nsplits)
+        return before;
+    struct twill_comm **comms = malloc(g->nsplits * sizeof(void *));
+    enum twill_status status = comms || tw_failed(before) ? before : no_room("splits");
+    int count = 0;
+    bool wait = false;
+    for (size_t i = 0; i < g->nsplits; i++) {
+        const struct group_split *s = &g->splits[i];
+        if (s->split->stream)
+            tw_split_keep(s->parent, s->split);
+        else
+            tw_split_put(s->split);
+        if (!s->child || !comms)
+            continue;
+        comms[count++] = s->child;
+        wait |= s->child->args.blocking != 0;
+    }
+    if (!tw_failed(status) && count)
+        status = tw_comm_connect(comms, count, wait);
+    free(comms);
+    if (tw_failed(status)) {
+        splits_give_up(g, status, !tw_failed(before));
+        return status;
+    }
+    for (size_t i = 0; i < g->nsplits; i++)
+        *g->splits[i].out = g->splits[i].child;
     return status;
 }
 
@@ -239,10 +329,17 @@ enum twill_status tw_group_end(void)
     enum twill_status status = init_status;
     if (!tw_failed(status) && g.ncalls)
         status = tw_group_run(g.calls, g.ncalls);
+    status = splits_run(&g, status);
+    if (status == TWILL_INPROGRESS)
+        init_status = status;
     if (!tw_failed(status))
         status = finals_run(&g);
+    while (g.nwords)
+        free(g.words[--g.nwords]);
+    free(g.words);
     free(g.calls);
     free(g.inits);
+    free(g.splits);
     free(g.finals);
     return tw_failed(status) || init_status == TWILL_OK ? status : init_status;
 }

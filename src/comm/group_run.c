@@ -14,6 +14,7 @@ struct share {
     size_t nsendrecvs;
     bool queued;                  /* runs in the progress thread */
     struct tw_item *first, *last; /* owned until submitted */
+    size_t nfused;                /* calls still to come that the last item takes */
     struct tw_item *batch;        /* the last item, when there are sends or receives */
     struct tw_item *at;           /* runs here: the one that runs */
 };
@@ -63,13 +64,12 @@ static enum twill_status shares_claim(struct closing *c)
     return TWILL_OK;
 }
 
-static bool share_append(struct share *share, bool batch, size_t nops)
+/* item NULL: there was no memory for it. */
+static bool share_append(struct share *share, struct tw_item *item)
 {
-    struct tw_item *item = tw_item_create(share->comm, batch, (uint32_t)nops);
     if (!item)
         return false;
     item->waited = false; /* until one of its ops has no stream */
-    item->nops = 0;       /* so far */
     if (share->last)
         share->last->next = item;
     else
@@ -78,34 +78,63 @@ static bool share_append(struct share *share, bool batch, size_t nops)
     return true;
 }
 
-static bool share_note(struct share *share, const struct tw_call *call)
+/* One more call of an item of several. */
+static void item_note(struct tw_item *item, const struct tw_call *call)
 {
-    bool batch = call->info.coll == TW_COLL_P2P;
-    if (!batch && !share_append(share, false, 1))
-        return false;
-    struct tw_item *item = batch ? share->batch : share->last;
     tw_op_init(&item->ops[item->nops++], call);
     item->waited |= !call->stream;
+}
+
+/* An item of several calls, to be noted. */
+static bool share_append_many(struct share *share, bool batch, size_t nops)
+{
+    if (!share_append(share, tw_item_create(share->comm, batch, (uint32_t)nops)))
+        return false;
+    share->last->nops = 0; /* so far */
     return true;
 }
 
 static bool is_sendrecv(const struct tw_call *call) { return call->info.coll == TW_COLL_P2P; }
 
+/* A collective gets an item of its own, or begins or continues one of several. */
+static enum twill_status collective_note(struct closing *c, size_t i)
+{
+    const struct tw_call *call = &c->calls[i];
+    struct share *share = share_of(c, call);
+    if (!share->nfused) {
+        size_t count = tw_fuse_count(call, c->ncalls - i);
+        if (count == 1) {
+            bool appended = share_append(share, tw_item_create_call(call, false));
+            if (appended)
+                share->last->waited = !call->stream;
+            return appended ? TWILL_OK : TWILL_ERR_NOMEM;
+        }
+        /* with the joint call behind them */
+        if (!share_append_many(share, false, count + 1))
+            return TWILL_ERR_NOMEM;
+        share->nfused = count;
+    }
+    item_note(share->last, call);
+    return --share->nfused ? TWILL_OK : tw_fuse_prepare(share->last);
+}
+
 /* Collectives in the order of calls, then the batch. */
 static enum twill_status shares_fill(struct closing *c)
 {
-    for (size_t i = 0; i < c->ncalls; i++)
-        if (!is_sendrecv(&c->calls[i]) && !share_note(share_of(c, &c->calls[i]), &c->calls[i]))
-            return TWILL_ERR_NOMEM;
+    for (size_t i = 0; i < c->ncalls; i++) {
+        enum twill_status status = is_sendrecv(&c->calls[i]) ? TWILL_OK : collective_note(c, i);
+        if (tw_failed(status))
+            return status;
+    }
     for (size_t i = 0; i < c->nshares; i++) {
         struct share *share = &c->shares[i];
-        if (share->nsendrecvs && !share_append(share, true, share->nsendrecvs))
+        if (share->nsendrecvs && !share_append_many(share, true, share->nsendrecvs))
             return TWILL_ERR_NOMEM;
         share->batch = share->last;
     }
     for (size_t i = 0; i < c->ncalls; i++)
         if (is_sendrecv(&c->calls[i]))
-            (void)share_note(share_of(c, &c->calls[i]), &c->calls[i]);
+            item_note(share_of(c, &c->calls[i])->batch, &c->calls[i]);
     for (size_t i = 0; i < c->nshares; i++) {
         if (!c->shares[i].nsendrecvs)
             continue;

@@ -14,4 +14,6 @@ libtwill_core_la_SOURCES += \
 	src/comm/ops.c src/comm/ops.h src/comm/run.c \
 	src/comm/plans.c src/comm/plans_read.c src/comm/plans.h \
 	src/comm/progress.c src/comm/stream.c \
-	src/comm/group.c src/comm/group.h src/comm/group_run.c src/comm/retire.c
+	src/comm/group.c src/comm/group.h src/comm/group_run.c src/comm/retire.c \
+	src/comm/split.c src/comm/split.h src/comm/shrink.c src/comm/roll.c src/comm/roll.h \
+	src/comm/event.c src/comm/fuse.c src/comm/memory.c src/comm/memory.h

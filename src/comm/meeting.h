@@ -52,6 +52,9 @@ struct tw_hello {
     char options[TW_OPTIONS_BYTES]; /* lines "NAME=value": the same on all ranks */
 };
 
+/** Everything that ranks must agree on, with its value here. */
+void tw_hello_options(const struct tw_comm_args *args, const struct tw_params *params,
+                      char options[TW_OPTIONS_BYTES]);
 /** Take what a caller said. hello is filled as far as it goes; text: the sentence of an error. */
 enum twill_status tw_hello_parse(const uint8_t *data, uint32_t bytes, struct tw_hello *hello,
                                  char text[TW_ERROR_TEXT_BYTES]);
@@ -64,7 +67,8 @@ struct tw_welcome {
     uint8_t nonce[16];         /* names the communicator */
     char parent_door[TW_SOCK_NAME_BYTES]; /* "" for rank 0 */
     int32_t ranks_here, ranks_host;
-    int32_t meet_rank; /* least rank in the meeting point's process; -1: none */
+    int32_t meet_rank;  /* least rank in the meeting point's process; -1: none */
+    int32_t rank, size; /* the receiver's, in the new communicator */
     int32_t unused;
 };
 
@@ -85,6 +89,20 @@ void tw_tree_context(const uint8_t nonce[16], char context[64]);
  */
 enum twill_status tw_meeting_open(const char *name, const uint8_t key[TW_KEY_BYTES], bool keyless,
                                   uint64_t idle_ns, char actual[TW_SOCK_NAME_BYTES]);
+
+struct tw_roll;
+/**
+ * The same for the living ranks of a communicator: they come with their rank and size there, all
+ * have met once those that did not come are lost, and the welcome says who they are from then on.
+ * It stays for nobody once it has failed. Ranks that come after the others have met are turned away
+ * without a word.
+ *
+ * @param roll  of that communicator, called; a copy is kept
+ * @return TWILL_ERR_AGAIN  somebody else listens there; otherwise as above
+ */
+enum twill_status tw_meeting_open_roll(const char *name, const uint8_t key[TW_KEY_BYTES],
+                                       uint64_t idle_ns, const struct tw_roll *roll,
+                                       char actual[TW_SOCK_NAME_BYTES]);
 
 /** The id will not be used, for the reason given: whoever still comes to its meeting point hears
  * it. Nothing happens when that is in another process, or when the ranks have met. The caller holds

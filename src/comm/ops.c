@@ -6,6 +6,7 @@
 #include "comm/ops.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum twill_status tw_ops_create(struct twill_comm *comm)
 {
@@ -50,6 +51,7 @@ void tw_ops_destroy(struct twill_comm *comm)
     tw_exec_destroy(ops->exec);
     tw_plans_destroy(ops->plans);
     free(ops->lanes);
+    free(ops->fused);
     free(ops);
     comm->ops = NULL;
 }
@@ -99,6 +101,8 @@ void tw_op_init(struct tw_op *op, const struct tw_call *call)
     op->stream = call->stream;
     op->stream_next = NULL;
     op->lane_next = NULL;
+    op->mark = NULL;
+    op->is_wait = false;
     op->exec = NULL;
     op->number = 0;
     op->wait = (struct tw_record_wait){0};
@@ -112,6 +116,7 @@ void tw_item_init(struct tw_item *item, struct twill_comm *comm, bool batch, str
     item->next_round = NULL;
     item->ops = ops;
     item->nops = nops;
+    item->joint = NULL;
     item->batch = batch;
     item->waited = true;
     item->started = false;
@@ -119,14 +124,49 @@ void tw_item_init(struct tw_item *item, struct twill_comm *comm, bool batch, str
     item->status = TWILL_OK;
 }
 
-struct tw_item *tw_item_create(struct twill_comm *comm, bool batch, uint32_t nops)
+static struct tw_item *item_create(struct twill_comm *comm, bool batch, uint32_t nops, size_t words)
 {
     size_t head = (sizeof(struct tw_item) + sizeof(max_align_t) - 1) / sizeof(max_align_t) *
                   sizeof(max_align_t);
-    struct tw_item *item = tw_alloc(head + nops * sizeof(struct tw_op));
+    struct tw_item *item = tw_alloc(head + nops * sizeof(struct tw_op) + words * sizeof(size_t));
     if (item)
         tw_item_init(item, comm, batch, (struct tw_op *)(void *)((char *)item + head), nops);
     return item;
+}
+
+struct tw_item *tw_item_create(struct twill_comm *comm, bool batch, uint32_t nops)
+{
+    return item_create(comm, batch, nops, 0);
+}
+
+struct tw_item *tw_item_create_call(const struct tw_call *call, bool batch)
+{
+    struct tw_item *item = item_create(call->comm, batch, 1, tw_call_words(call));
+    if (!item)
+        return NULL;
+    tw_op_init(&item->ops[0], call);
+    tw_counts_copy(&item->ops[0].info.counts, call->comm->size, (size_t *)(void *)&item->ops[1]);
+    return item;
+}
+
+size_t tw_call_words(const struct tw_call *call)
+{
+    const struct tw_call_counts *counts = &call->info.counts;
+    size_t arrays = (size_t)(counts->in != NULL) + (counts->in_displs != NULL) +
+                    (counts->out != NULL) + (counts->out_displs != NULL);
+    return arrays * (size_t)call->comm->size;
+}
+
+void tw_counts_copy(struct tw_call_counts *counts, int size, size_t *words)
+{
+    const size_t **arrays[] = {&counts->in, &counts->in_displs, &counts->out, &counts->out_displs};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
+        if (!*arrays[i])
+            continue;
+        memcpy(words, *arrays[i], (size_t)size * sizeof *words);
+        *arrays[i] = words;
+        words += size;
+    }
 }
 
 /* A blocking call behind queued ones. */
@@ -145,10 +185,9 @@ static enum twill_status call_on_stream(const struct tw_call *call, bool batch)
     enum twill_status status = tw_stream_attach(call->stream);
     if (tw_failed(status))
         return status;
-    struct tw_item *item = tw_item_create(call->comm, batch, 1);
+    struct tw_item *item = tw_item_create_call(call, batch);
     if (!item)
         return TWILL_ERR_NOMEM;
-    tw_op_init(&item->ops[0], call);
     item->waited = false;
     status = tw_progress_submit(call->comm->proc->progress, &item, 1);
     if (tw_failed(status))

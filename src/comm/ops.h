@@ -23,6 +23,8 @@ struct tw_op {
     struct tw_stream *stream; /* borrowed; NULL: somebody waits for the item */
     uint64_t ticket; /* of the group or call: ops with one ticket do not wait for another */
     struct tw_op *stream_next, *lane_next;
+    struct tw_mark *mark; /* a point in the stream and no call (event.c); NULL: a call */
+    bool is_wait;         /* leaves the stream once the mark is reached; else it is the mark */
     struct tw_exec *exec; /* borrowed from ops; NULL: not started */
     uint64_t number;
     struct tw_record_wait wait;
@@ -34,10 +36,11 @@ struct tw_item {
     struct tw_item *next_round; /* the progress thread's own */
     struct tw_op *ops;          /* owned with the item's memory, or the caller's */
     uint32_t nops;
-    bool batch;   /* sends and receives */
-    bool waited;  /* somebody waits for `done` and frees; else the progress thread frees */
-    bool started; /* by its runner */
-    bool done;    /* under the progress lock, or the runner's own */
+    struct tw_op *joint; /* behind ops: the one call that they are made into (fuse.c); NULL: none */
+    bool batch;          /* sends and receives */
+    bool waited;         /* somebody waits for `done` and frees; else the progress thread frees */
+    bool started;        /* by its runner */
+    bool done;           /* under the progress lock, or the runner's own */
     enum twill_status status;
     char text[TW_ERROR_TEXT_BYTES]; /* sentence of a negative status */
 };
@@ -70,6 +73,7 @@ struct tw_ops {
     struct tw_exec *exec;      /* owned; collectives */
     struct tw_p2p_lane *lanes; /* owned, [2 * size]: peer's send, receive */
     struct tw_p2p_lane *on;    /* lanes of the running batch with work */
+    char *fused;               /* owned: [TW_FUSE_BYTES]; NULL before the first fused call */
     uint64_t signal_base;
     uint32_t scratch_calls; /* calls so far that use peers' scratch */
 
@@ -92,6 +96,12 @@ void tw_item_init(struct tw_item *item, struct twill_comm *comm, bool batch, str
                   uint32_t nops);
 /** An item with room for nops ops behind it, to be initialised; free() frees. NULL: no memory. */
 struct tw_item *tw_item_create(struct twill_comm *comm, bool batch, uint32_t nops);
+/** An item of one call, with a copy of its counts; free() frees. NULL: no memory. */
+struct tw_item *tw_item_create_call(const struct tw_call *call, bool batch);
+/** Words that the counts of a v-variant take, all arrays together. */
+size_t tw_call_words(const struct tw_call *call);
+/** Move the counts into words[tw_call_words], which outlive the user's. */
+void tw_counts_copy(struct tw_call_counts *counts, int size, size_t *words);
 
 /* ---- running (run.c) --------------------------------------------------------------------------
  */
@@ -108,6 +118,27 @@ enum twill_status tw_item_run(struct tw_item *item);
 enum twill_status tw_item_step(struct tw_item *item, uint64_t now_ns, bool *advanced);
 /** Sends and receives of the item with this rank itself pair up; ERR_USAGE names what does not. */
 enum twill_status tw_batch_check(const struct tw_item *item);
+
+/* ---- small all_reduces of a group in one (fuse.c) ----------------------------------------------
+ */
+
+/* What is small, and how much one pass takes: the same on all ranks. */
+#define TW_FUSE_CALL_BYTES ((size_t)16 << 10)
+#define TW_FUSE_BYTES ((size_t)256 << 10)
+#define TW_FUSE_CALLS 64
+
+/**
+ * How many of the calls, from the first on, run as one: they are small all_reduces of the first
+ * one's communicator, type and operation that follow each other among its collectives. Depends on
+ * nothing but what is equal on all ranks.
+ */
+size_t tw_fuse_count(const struct tw_call *calls, size_t ncalls);
+/** The item's ops become one call: memory is there, and none reads what another writes (ERR_USAGE
+ * names the two). */
+enum twill_status tw_fuse_prepare(struct tw_item *item);
+/** Runs in place of the joint call's start and end. */
+void tw_fuse_pack(const struct tw_item *item);
+void tw_fuse_unpack(const struct tw_item *item);
 
 /* ---- plans (plans.c) --------------------------------------------------------------------------
  */
@@ -138,10 +169,12 @@ enum twill_status tw_plans_p2p(const struct twill_comm *comm, int peer, bool is_
 #define TW_STREAM_MAGIC 0x747773747265616dull
 
 struct tw_stream {
-    uint64_t magic;           /* TW_STREAM_MAGIC while alive */
-    struct tw_proc *proc;     /* referenced from the first call on; NULL before */
-    struct tw_op *head;       /* calls that are not done, in order; under the engine's lock */
-    struct tw_op *tail;       /* valid while head is not NULL */
+    uint64_t magic;                /* TW_STREAM_MAGIC while alive */
+    struct tw_proc *proc;          /* referenced from the first call on; NULL before */
+    struct tw_op *head;            /* calls that are not done, in order; under the engine's lock */
+    struct tw_op *tail;            /* valid while head is not NULL */
+    bool waits;                    /* the head waits for a mark; under the engine's lock */
+    struct tw_stream *waiter_next; /* of those that wait for one mark */
     enum twill_status status; /* first error that was not reported yet; under the engine's lock */
     char text[TW_ERROR_TEXT_BYTES];
 };
@@ -162,6 +195,20 @@ enum twill_status tw_progress_submit(struct tw_progress *progress, struct tw_ite
 void tw_progress_wait(struct tw_progress *progress, const struct tw_item *item);
 /** Sleep until nothing of ops is queued or, with `failure_ends`, its communicator has failed. */
 void tw_progress_drain(struct tw_progress *progress, const struct tw_ops *ops, bool failure_ends);
+/* What events are made of. */
+void tw_progress_lock(struct tw_progress *progress);
+/** @param moved  whoever sleeps looks again */
+void tw_progress_unlock(struct tw_progress *progress, bool moved);
+/** Locked: sleep until something has happened. */
+void tw_progress_sleep(struct tw_progress *progress);
+/** Locked: append a mark or a wait (owned from now on) to a stream that is attached. */
+void tw_progress_mark(struct tw_progress *progress, struct tw_stream *stream, struct tw_op *op);
+/** Locked: marks at the stream's head are reached, and waits for them leave other streams.
+ * @return something was (event.c) */
+bool tw_stream_settle(struct tw_stream *stream);
+/** Of tw_stream_await. */
+enum twill_status tw_progress_await(struct tw_progress *progress, const struct tw_stream *stream,
+                                    const struct twill_comm *comm);
 /** Everybody who sleeps looks again. */
 void tw_progress_wake(struct tw_progress *progress);
 /** Wait (or look) whether a stream is empty, and take its error. */

@@ -32,6 +32,7 @@ enum twill_status tw_plans_create(struct twill_comm *comm, struct tw_plans **pla
     p->comm = comm;
     p->channels = comm->args.channels > 0 ? (uint32_t)comm->args.channels : 1;
     p->check = params->check_plans;
+    p->ordered = comm->args.deterministic;
     enum twill_status status = tw_plans_read_algo(p, params->algo);
     if (!tw_failed(status) && params->plan_file[0])
         status = tw_plans_read_file(p, params->plan_file);
@@ -70,7 +71,12 @@ static uint64_t call_bytes(const struct tw_call_info *info, int size)
     case TW_COLL_REDUCE_SCATTER:
     case TW_COLL_ALL_GATHER:
     case TW_COLL_ALL_TO_ALL:
+    case TW_COLL_GATHER:
+    case TW_COLL_SCATTER:
         return bytes * (uint64_t)size;
+    case TW_COLL_REDUCE_SCATTER_V:
+    case TW_COLL_ALL_GATHER_V:
+        return (uint64_t)info->total * tw_type_bytes(info->type);
     default:
         return bytes;
     }
@@ -187,7 +193,7 @@ static enum twill_status entry_get_other(struct tw_plans *plans, const struct tw
                                          enum twill_status status, struct tw_plans_entry **out)
 {
     for (size_t i = 0; tw_failed(status) && tw_algo_at(i); i++)
-        if (tw_algo_at(i)->colls & 1u << info->coll)
+        if (tw_algo_serves(tw_algo_at(i), info->coll, plans->ordered))
             status = entry_get(plans, info, tw_algo_at(i), out);
     return status;
 }
@@ -210,8 +216,11 @@ enum twill_status tw_plans_get(struct tw_plans *plans, const struct tw_call_info
         return file_get(plans, info, plan, algo_hash);
     int size = plans->comm->size;
     const struct tw_algo *forced = plans->forced[info->coll];
-    const struct tw_algo *algo =
-        forced ? forced : tw_algo_choose(info->coll, size, call_bytes(info, size));
+    uint64_t bytes = call_bytes(info, size);
+    const struct tw_algo *algo = forced;
+    if (!algo)
+        algo = plans->ordered ? tw_algo_choose_ordered(info->coll, size, bytes)
+                              : tw_algo_choose(info->coll, size, bytes);
     if (!algo)
         return tw_fail(TWILL_ERR_UNSUPPORTED, "%s: no algorithm serves it with %d ranks",
                        tw_coll_name(info->coll), size);

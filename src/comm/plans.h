@@ -20,6 +20,7 @@ struct tw_plans {
     struct twill_comm *comm; /* borrowed */
     uint32_t channels;
     bool check;
+    bool ordered; /* reductions in the defined order only */
     const struct tw_algo *forced[TW_COLL_COUNT];   /* by TWILL_ALGO; NULL: chosen */
     struct tw_plans_entry *entries[TW_COLL_COUNT]; /* owned */
     struct tw_plans_entry file;                    /* plan NULL: none */

@@ -15,7 +15,7 @@
 /* ---- TWILL_ALGO -------------------------------------------------------------------------------
  */
 
-#define LIST_BYTES 256
+#define LIST_BYTES 512
 
 static void list_add(char list[LIST_BYTES], const char *name)
 {
@@ -23,17 +23,20 @@ static void list_add(char list[LIST_BYTES], const char *name)
     snprintf(list + used, LIST_BYTES - used, "%s%s", used ? ", " : "", name);
 }
 
-static enum twill_status unknown_algo(const char *name, const char *coll_name, enum tw_coll coll)
+static enum twill_status unknown_algo(const char *name, const char *coll_name, enum tw_coll coll,
+                                      bool ordered)
 {
     char list[LIST_BYTES] = "";
     for (size_t i = 0; tw_algo_at(i); i++)
-        if (coll == TW_COLL_COUNT || tw_algo_at(i)->colls & 1u << coll)
+        if (coll == TW_COLL_COUNT || tw_algo_serves(tw_algo_at(i), coll, ordered))
             list_add(list, tw_algo_at(i)->name);
-    return tw_fail(TWILL_ERR_INVALID, "TWILL_ALGO: no algorithm \"%s\"%s%s; there are: %s", name,
-                   coll_name ? " for " : "", coll_name ? coll_name : "", list);
+    return tw_fail(TWILL_ERR_INVALID, "TWILL_ALGO: no algorithm \"%s\"%s%s%s; there are: %s", name,
+                   coll_name ? " for " : "", coll_name ? coll_name : "",
+                   ordered && coll_name ? " in the deterministic mode" : "", list);
 }
 
-/* One name for every collective that the algorithm serves. */
+/* One name for every collective that the algorithm serves; a reduction that it cannot do as the
+ * deterministic mode wants it is left to choice. */
 static enum twill_status force_all(struct tw_plans *plans, const char *name)
 {
     bool found = false;
@@ -41,10 +44,11 @@ static enum twill_status force_all(struct tw_plans *plans, const char *name)
         const struct tw_algo *algo = tw_algo_find(name, (enum tw_coll)coll);
         if (!algo)
             continue;
-        plans->forced[coll] = algo;
         found = true;
+        if (tw_algo_serves(algo, (enum tw_coll)coll, plans->ordered))
+            plans->forced[coll] = algo;
     }
-    return found ? TWILL_OK : unknown_algo(name, NULL, TW_COLL_COUNT);
+    return found ? TWILL_OK : unknown_algo(name, NULL, TW_COLL_COUNT, false);
 }
 
 static enum twill_status force_one(struct tw_plans *plans, const char *coll_name, const char *name)
@@ -55,8 +59,11 @@ static enum twill_status force_one(struct tw_plans *plans, const char *coll_name
         list_add(list, known);
         if (strcmp(known, coll_name) != 0)
             continue;
-        plans->forced[coll] = tw_algo_find(name, (enum tw_coll)coll);
-        return plans->forced[coll] ? TWILL_OK : unknown_algo(name, known, (enum tw_coll)coll);
+        const struct tw_algo *algo = tw_algo_find(name, (enum tw_coll)coll);
+        if (!algo || !tw_algo_serves(algo, (enum tw_coll)coll, plans->ordered))
+            return unknown_algo(name, known, (enum tw_coll)coll, plans->ordered);
+        plans->forced[coll] = algo;
+        return TWILL_OK;
     }
     return tw_fail(TWILL_ERR_INVALID, "TWILL_ALGO: no collective \"%s\"; there are: %s", coll_name,
                    list);
@@ -150,6 +157,12 @@ enum twill_status tw_plans_read_file(struct tw_plans *plans, const char *path)
         status = tw_fail(TWILL_ERR_INVALID,
                          "TWILL_PLAN_FILE: %s: plan %s is not the whole plan of a collective", path,
                          plan->name);
+    else if (plans->ordered && !plan->deterministic &&
+             tw_coll_rule((enum tw_coll)plan->coll)->reduces)
+        status = tw_fail(TWILL_ERR_INVALID,
+                         "TWILL_PLAN_FILE: %s: plan %s does not claim the defined order, which the "
+                         "deterministic mode wants of %s",
+                         path, plan->name, tw_coll_name((enum tw_coll)plan->coll));
     else
         status = tw_plans_prove(plan, path);
     if (tw_failed(status)) {

@@ -8,6 +8,7 @@
 struct tw_loop;
 struct tw_ctl;
 struct tw_meeting;
+struct tw_roll;
 
 /* Behind struct tw_proc, which is its first member. The lists are guarded by the loop's lock. */
 struct tw_proc_state {
@@ -15,6 +16,7 @@ struct tw_proc_state {
     struct tw_loop *loop;        /* owned */
     struct tw_ctl *ctls;         /* of this process's communicators; owned by them */
     struct tw_meeting *meetings; /* owned */
+    struct tw_roll *rolls;       /* that are called (roll.h); owned by splits and meetings */
     struct twill_comm *parked;   /* owned: destroyed, waits for other ranks here (retire.c) */
 };
 

@@ -136,6 +136,7 @@ static void item_finish(struct tw_progress *progress, struct tw_item *item)
             continue;
         stream_remove(stream, &item->ops[i]);
         stream_take_error(stream, item);
+        (void)tw_stream_settle(stream);
     }
     ops->head = item->next;
     if (!ops->head)
@@ -283,6 +284,44 @@ void tw_progress_drain(struct tw_progress *progress, const struct tw_ops *ops, b
     while (ops->head && !(failure_ends && tw_failed(tw_comm_status(ops->comm))))
         pthread_cond_wait(&progress->done, &progress->lock);
     pthread_mutex_unlock(&progress->lock);
+}
+
+enum twill_status tw_progress_await(struct tw_progress *progress, const struct tw_stream *stream,
+                                    const struct twill_comm *comm)
+{
+    enum twill_status status = TWILL_INPROGRESS;
+    pthread_mutex_lock(&progress->lock);
+    while (comm && stream->head && !tw_failed(tw_comm_status(comm)))
+        pthread_cond_wait(&progress->done, &progress->lock);
+    if (comm && tw_failed(tw_comm_status(comm)))
+        status = tw_fail_again(tw_comm_status(comm), comm->failure);
+    else if (!stream->head)
+        status = tw_failed(stream->status) ? tw_fail_again(stream->status, stream->text) : TWILL_OK;
+    pthread_mutex_unlock(&progress->lock);
+    return status;
+}
+
+void tw_progress_lock(struct tw_progress *progress) { pthread_mutex_lock(&progress->lock); }
+
+void tw_progress_unlock(struct tw_progress *progress, bool moved)
+{
+    if (moved) {
+        pthread_cond_signal(&progress->work);
+        pthread_cond_broadcast(&progress->done);
+    }
+    pthread_mutex_unlock(&progress->lock);
+}
+
+void tw_progress_sleep(struct tw_progress *progress)
+{
+    pthread_cond_wait(&progress->done, &progress->lock);
+}
+
+void tw_progress_mark(struct tw_progress *progress, struct tw_stream *stream, struct tw_op *op)
+{
+    op->ticket = ++progress->tickets;
+    stream_add(stream, op);
+    (void)tw_stream_settle(stream);
 }
 
 void tw_progress_wake(struct tw_progress *progress)

@@ -48,8 +48,9 @@ static enum finding absent_fail(const struct tw_view *view, int peer,
 
     if (presence->life != TW_LIFE_OPEN) {
         tw_comm_fail(view->comm, TWILL_ERR_MISMATCH, "rank %d %s, rank %d called %s", peer,
-                     presence->life == TW_LIFE_FINALIZING ? "is in finalize"
-                                                          : "destroyed the communicator",
+                     presence->life == TW_LIFE_FINALIZING  ? "is in finalize"
+                     : presence->life == TW_LIFE_SHRINKING ? "is in comm_shrink"
+                                                           : "destroyed the communicator",
                      view->comm->rank, view->own_text);
         return FOUND_FAILURE;
     }
@@ -60,8 +61,7 @@ static enum finding absent_fail(const struct tw_view *view, int peer,
     return FOUND_FAILURE;
 }
 
-static enum finding peer_look(const struct tw_view *view, int peer,
-                              const struct tw_exec_wait *where)
+static enum finding peer_look(struct tw_view *view, int peer, const struct tw_exec_wait *where)
 {
     const struct tw_board *board = tw_record_board(view->comm, peer);
     const struct tw_board_lane *lane = tw_view_lane(view, board);
@@ -78,7 +78,8 @@ static enum finding peer_look(const struct tw_view *view, int peer,
 
     if (tw_record_word(&lane->begun) < view->number)
         return absent ? absent_fail(view, peer, &presence, where) : FOUND_LATE;
-    if (tw_record_read(lane, view->number, &theirs) && tw_view_differ(&theirs, &view->own)) {
+    tw_view_toward(view, peer);
+    if (tw_view_theirs(view, board, &theirs) && tw_view_differ(&theirs, &view->own)) {
         tw_view_text(view, &theirs, text);
         (void)tw_view_mismatch(view, peer, text);
         return FOUND_FAILURE;

@@ -4,13 +4,23 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "comm/record.h"
 
 size_t tw_record_board_bytes(int size)
 {
-    return sizeof(struct tw_board) + 2 * (size_t)size * sizeof(struct tw_board_lane);
+    return sizeof(struct tw_board) + 2 * (size_t)size * sizeof(struct tw_board_lane) +
+           2 * (size_t)size * TW_RECORD_DEPTH * sizeof(uint64_t);
+}
+
+/* What the record of collective `number` says of each rank. */
+static uint64_t *board_counts(const struct tw_board *board, int size, uint64_t number)
+{
+    const struct tw_board_lane *end = &board->pairs[2 * (size_t)size];
+
+    return (uint64_t *)(uintptr_t)end + number % TW_RECORD_DEPTH * 2 * (size_t)size;
 }
 
 enum twill_status tw_record_create(struct twill_comm *comm)
@@ -20,7 +30,10 @@ enum twill_status tw_record_create(struct twill_comm *comm)
     if (record == NULL)
         return TWILL_ERR_NOMEM;
     record->pairs = tw_alloc(2 * (size_t)comm->size * sizeof(*record->pairs));
-    if (record->pairs == NULL) {
+    record->headers = tw_alloc(2 * (size_t)comm->size * sizeof(*record->headers));
+    if (record->pairs == NULL || record->headers == NULL) {
+        free(record->pairs);
+        free(record->headers);
         free(record);
         return TWILL_ERR_NOMEM;
     }
@@ -33,6 +46,7 @@ void tw_record_destroy(struct twill_comm *comm)
     if (comm->record == NULL)
         return;
     free(comm->record->pairs);
+    free(comm->record->headers);
     free(comm->record);
     comm->record = NULL;
 }
@@ -55,6 +69,17 @@ void tw_record_life(struct twill_comm *comm, enum tw_record_life life)
 
     if (board != NULL)
         __atomic_store_n(&board->life, (uint64_t)life, __ATOMIC_RELEASE);
+}
+
+void tw_record_life_change(struct twill_comm *comm, enum tw_record_life from,
+                           enum tw_record_life to)
+{
+    struct tw_board *board = own_board(comm);
+    uint64_t expected = from;
+
+    if (board != NULL)
+        (void)__atomic_compare_exchange_n(&board->life, &expected, (uint64_t)to, false,
+                                          __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
 bool tw_record_failed(const struct twill_comm *comm, int rank)
@@ -87,7 +112,27 @@ static inline uint64_t fold(uint64_t a, uint64_t b)
 uint64_t tw_record_hash(uint64_t id_hash, const struct tw_record_call *call)
 {
     return fold(fold(id_hash ^ K2, call->number) ^ call->what,
-                fold(call->count, call->algo_hash ^ K3));
+                fold(call->count, call->algo_hash ^ K3) ^ call->spread);
+}
+
+uint64_t tw_record_coll_hash(uint64_t id_hash, int from, int to, const struct tw_record_call *call)
+{
+    const struct tw_coll_rule *rule = tw_coll_rule((enum tw_coll)(call->what & 0xff));
+    struct tw_record_call pair = *call;
+
+    if (rule == NULL || !rule->some)
+        return tw_record_hash(id_hash, call);
+    pair.count = call->to;
+    return tw_record_pair_hash(id_hash, from, to, &pair);
+}
+
+uint64_t tw_record_spread(const size_t *counts, int size)
+{
+    uint64_t hash = K1;
+
+    for (int r = 0; r < size; r++)
+        hash = fold(hash, counts[r] ^ K2);
+    return hash | 1;
 }
 
 uint64_t tw_record_pair_hash(uint64_t id_hash, int from, int to, const struct tw_record_call *call)
@@ -102,12 +147,27 @@ uint64_t tw_record_pair_hash(uint64_t id_hash, int from, int to, const struct tw
 
 static bool has_root(enum tw_coll coll)
 {
-    return coll == TW_COLL_REDUCE || coll == TW_COLL_BROADCAST;
+    const struct tw_coll_rule *rule = tw_coll_rule(coll);
+    return rule != NULL && rule->rooted;
 }
 
 static bool has_op(enum tw_coll coll)
 {
-    return coll == TW_COLL_REDUCE || coll == TW_COLL_ALL_REDUCE || coll == TW_COLL_REDUCE_SCATTER;
+    const struct tw_coll_rule *rule = tw_coll_rule(coll);
+    return rule != NULL && rule->reduces;
+}
+
+/* Counts of its own for each rank. */
+static bool has_pairs(enum tw_coll coll)
+{
+    const struct tw_coll_rule *rule = tw_coll_rule(coll);
+    return rule != NULL &&
+           (rule->some || rule->in.kind == TW_PART_PER_RANK || rule->out.kind == TW_PART_PER_RANK);
+}
+
+bool tw_record_has_pairs(const struct tw_record_call *call)
+{
+    return has_pairs((enum tw_coll)(call->what & 0xff));
 }
 
 void tw_record_pack(const struct tw_call_info *info, uint64_t number, struct tw_record_call *call)
@@ -122,11 +182,49 @@ void tw_record_pack(const struct tw_call_info *info, uint64_t number, struct tw_
         call->what |= (uint64_t)(uint8_t)info->op << 16;
     if (has_root(info->coll))
         call->what |= (uint64_t)(uint32_t)info->root << 32;
-    call->count = barrier ? 0 : info->count;
+    if (info->guise == TW_CALL_FUSED)
+        call->what |= (uint64_t)info->fused << 32;
+    call->count = barrier || has_pairs(info->coll) ? 0 : info->count;
     call->algo_hash = info->algo_hash;
+    call->spread = info->spread;
+    call->to = call->from = 0;
 }
 
-void tw_record_publish(struct tw_board_lane *lane, const struct tw_record_call *call)
+void tw_record_toward(const struct tw_call_info *info, int rank, int peer,
+                      struct tw_record_call *call)
+{
+    const struct tw_call_counts *counts = &info->counts;
+    bool root = rank == info->root;
+    bool meets = root || peer == info->root; /* of a rooted one */
+
+    switch (info->coll) {
+    case TW_COLL_ALL_GATHER_V:
+        call->to = counts->out[rank];
+        call->from = counts->out[peer];
+        return;
+    case TW_COLL_REDUCE_SCATTER_V:
+        call->to = counts->in[peer];
+        call->from = counts->in[rank];
+        return;
+    case TW_COLL_ALL_TO_ALL_V:
+        call->to = counts->in[peer];
+        call->from = counts->out[peer];
+        return;
+    case TW_COLL_GATHER_V:
+        call->to = root || !meets ? 0 : info->count;
+        call->from = root ? counts->out[peer] : 0;
+        return;
+    case TW_COLL_SCATTER_V:
+        call->to = root ? counts->in[peer] : 0;
+        call->from = root || !meets ? 0 : info->count;
+        return;
+    default:
+        return;
+    }
+}
+
+/* The record may not be believed until close. */
+static void slot_open(struct tw_board_lane *lane, const struct tw_record_call *call)
 {
     struct tw_board_call *slot = &lane->calls[call->number % TW_RECORD_DEPTH];
 
@@ -135,8 +233,44 @@ void tw_record_publish(struct tw_board_lane *lane, const struct tw_record_call *
     __atomic_store_n(&slot->what, call->what, __ATOMIC_RELEASE);
     __atomic_store_n(&slot->count, call->count, __ATOMIC_RELEASE);
     __atomic_store_n(&slot->algo_hash, call->algo_hash, __ATOMIC_RELEASE);
-    __atomic_store_n(&slot->seq, 2 * call->number, __ATOMIC_RELEASE);
-    __atomic_store_n(&lane->begun, call->number, __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->spread, call->spread, __ATOMIC_RELEASE);
+}
+
+static void slot_close(struct tw_board_lane *lane, uint64_t number)
+{
+    __atomic_store_n(&lane->calls[number % TW_RECORD_DEPTH].seq, 2 * number, __ATOMIC_RELEASE);
+    __atomic_store_n(&lane->begun, number, __ATOMIC_RELEASE);
+}
+
+void tw_record_publish(struct tw_board_lane *lane, const struct tw_record_call *call)
+{
+    slot_open(lane, call);
+    slot_close(lane, call->number);
+}
+
+/* A v-variant: what it says of each rank, and the headers that follow from it. */
+static void publish_counts(struct twill_comm *comm, const struct tw_call_info *info,
+                           struct tw_record_call *call)
+{
+    struct tw_board *board = own_board(comm);
+    uint64_t *counts = board_counts(board, comm->size, call->number);
+    uint64_t *headers = comm->record->headers;
+
+    slot_open(&board->colls, call);
+    for (int r = 0; r < comm->size; r++) {
+        tw_record_toward(info, comm->rank, r, call);
+        __atomic_store_n(&counts[2 * (size_t)r], call->to, __ATOMIC_RELEASE);
+        __atomic_store_n(&counts[2 * (size_t)r + 1], call->from, __ATOMIC_RELEASE);
+        headers[2 * (size_t)r] = tw_record_coll_hash(comm->id_hash, comm->rank, r, call);
+        call->to = call->from; /* what the rank at the other end sends */
+        headers[2 * (size_t)r + 1] = tw_record_coll_hash(comm->id_hash, r, comm->rank, call);
+    }
+    slot_close(&board->colls, call->number);
+}
+
+const uint64_t *tw_record_headers(const struct twill_comm *comm, const struct tw_call_info *info)
+{
+    return tw_coll_rule(info->coll)->some ? comm->record->headers : NULL;
 }
 
 uint64_t tw_record_begin(struct twill_comm *comm, const struct tw_call_info *info)
@@ -146,7 +280,10 @@ uint64_t tw_record_begin(struct twill_comm *comm, const struct tw_call_info *inf
 
     if (info->coll != TW_COLL_P2P) {
         tw_record_pack(info, ++comm->record->begun, &call);
-        tw_record_publish(&board->colls, &call);
+        if (has_pairs(info->coll))
+            publish_counts(comm, info, &call);
+        else
+            tw_record_publish(&board->colls, &call);
         return tw_record_hash(comm->id_hash, &call);
     }
     size_t pair = tw_record_pair(info->peer, info->is_send);
@@ -188,7 +325,24 @@ bool tw_record_read(const struct tw_board_lane *lane, uint64_t number, struct tw
     call->what = tw_record_word(&slot->what);
     call->count = tw_record_word(&slot->count);
     call->algo_hash = tw_record_word(&slot->algo_hash);
+    call->spread = tw_record_word(&slot->spread);
+    call->to = call->from = 0;
     return __atomic_load_n(&slot->seq, __ATOMIC_RELAXED) == 2 * number && call->number == number;
+}
+
+bool tw_record_read_coll(const struct tw_board *board, int size, uint64_t number, int rank,
+                         struct tw_record_call *call)
+{
+    const struct tw_board_call *slot = &board->colls.calls[number % TW_RECORD_DEPTH];
+    const uint64_t *counts = board_counts(board, size, number);
+
+    if (!tw_record_read(&board->colls, number, call))
+        return false;
+    if (!tw_record_has_pairs(call))
+        return true;
+    call->to = tw_record_word(&counts[2 * (size_t)rank]);
+    call->from = tw_record_word(&counts[2 * (size_t)rank + 1]);
+    return __atomic_load_n(&slot->seq, __ATOMIC_RELAXED) == 2 * number;
 }
 
 /* ---- words -------------------------------------------------------------------------------------
@@ -219,21 +373,43 @@ void tw_record_text(const struct tw_record_call *call, char text[TW_RECORD_TEXT_
         return;
     }
     int guise = (int)(call->what >> 24 & 0xff);
-    if (guise == TW_CALL_REGISTER || guise == TW_CALL_DEREGISTER) {
-        (void)snprintf(text, TW_RECORD_TEXT_BYTES, "%s #%llu",
-                       guise == TW_CALL_REGISTER ? "register" : "deregister", number);
+    static const char *const guises[] = {[TW_CALL_REGISTER] = "register",
+                                         [TW_CALL_DEREGISTER] = "deregister",
+                                         [TW_CALL_SPLIT] = "comm_split"};
+    if (guise > TW_CALL_PLAIN && guise <= TW_CALL_SPLIT) {
+        (void)snprintf(text, TW_RECORD_TEXT_BYTES, "%s #%llu", guises[guise], number);
         return;
     }
-    int used = snprintf(text, TW_RECORD_TEXT_BYTES, "%s #%llu count %llu %s", coll_text(call->what),
+    int used;
+    if (has_pairs(coll))
+        used = snprintf(text, TW_RECORD_TEXT_BYTES, "%s #%llu %s", coll_text(call->what), number,
+                        type_text(call->what));
+    else
+        used = snprintf(text, TW_RECORD_TEXT_BYTES, "%s #%llu count %llu %s", coll_text(call->what),
                         number, count, type_text(call->what));
     if (has_op(coll)) {
         const char *op = tw_redop_name((twill_redop_t)(call->what >> 16 & 0xff));
         used += snprintf(text + used, TW_RECORD_TEXT_BYTES - (size_t)used, " %s",
                          op != NULL ? op : "unknown operation");
     }
+    if (guise == TW_CALL_FUSED)
+        (void)snprintf(text + used, TW_RECORD_TEXT_BYTES - (size_t)used, " (%d calls of a group)",
+                       (int)(call->what >> 32));
     if (has_root(coll))
         (void)snprintf(text + used, TW_RECORD_TEXT_BYTES - (size_t)used, " root %d",
                        (int)(call->what >> 32));
+}
+
+void tw_record_toward_text(const struct tw_record_call *call, int peer,
+                           char text[TW_RECORD_TEXT_BYTES])
+{
+    tw_record_text(call, text);
+    if (!tw_record_has_pairs(call))
+        return;
+    size_t used = strlen(text);
+    (void)snprintf(text + used, TW_RECORD_TEXT_BYTES - used,
+                   " with %llu elements to rank %d and %llu from it", (unsigned long long)call->to,
+                   peer, (unsigned long long)call->from);
 }
 
 void tw_record_pair_text(const struct tw_record_call *call, int peer, bool is_send,

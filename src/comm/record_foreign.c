@@ -7,13 +7,15 @@
 #include "comm/record_view.h"
 
 /* Which of peer's collectives sends messages with this header? */
-static bool coll_find(const struct tw_view *view, const struct tw_board *board, uint64_t found,
-                      struct tw_record_call *call)
+static bool coll_find(const struct tw_view *view, int peer, const struct tw_board *board,
+                      uint64_t found, struct tw_record_call *call)
 {
+    int rank = view->comm->rank;
+
     for (uint64_t i = 0; i < TW_RECORD_DEPTH; i++) {
         uint64_t number = tw_record_word(&board->colls.begun) - i;
-        if (tw_record_read(&board->colls, number, call) &&
-            tw_record_hash(view->comm->id_hash, call) == found)
+        if (tw_record_read_coll(board, view->comm->size, number, rank, call) &&
+            tw_record_coll_hash(view->comm->id_hash, peer, rank, call) == found)
             return true;
     }
     return false;
@@ -36,16 +38,18 @@ static bool send_find(const struct tw_view *view, int peer, const struct tw_boar
 
 /* An own collective that is over already did not match theirs of the same number: it went through
  * without the peer's part, and is the one to name. */
-static void own_past(struct tw_view *view, const struct tw_record_call *theirs)
+static void own_past(struct tw_view *view, int peer, const struct tw_record_call *theirs)
 {
     const struct tw_board *board = tw_record_board(view->comm, view->comm->rank);
     struct tw_record_call past;
 
     if (theirs->number >= view->number || board == NULL ||
-        !tw_record_read(&board->colls, theirs->number, &past) || !tw_view_differ(theirs, &past))
+        !tw_record_read_coll(board, view->comm->size, theirs->number, peer, &past) ||
+        !tw_view_differ(theirs, &past))
         return;
     view->own = past;
-    tw_record_text(&past, view->own_text);
+    view->number = past.number;
+    tw_record_toward_text(&past, peer, view->own_text);
 }
 
 static bool header_find(struct tw_view *view, int peer, const struct tw_board *board,
@@ -53,10 +57,10 @@ static bool header_find(struct tw_view *view, int peer, const struct tw_board *b
 {
     struct tw_record_call call;
 
-    if (coll_find(view, board, found, &call)) {
+    if (coll_find(view, peer, board, found, &call)) {
         if (view->info->coll != TW_COLL_P2P)
-            own_past(view, &call);
-        tw_record_text(&call, text);
+            own_past(view, peer, &call);
+        tw_record_toward_text(&call, view->comm->rank, text);
         return true;
     }
     if (!send_find(view, peer, board, found, &call))
@@ -76,9 +80,9 @@ enum twill_status tw_record_mismatch(struct twill_comm *comm, const struct tw_ca
     if (tw_comm_status(comm) != TWILL_OK)
         return tw_comm_status(comm);
     tw_view_init(&view, comm, info, number);
+    tw_view_toward(&view, peer);
     /* Its call of the same number says more than a later one, whose message this may be. */
-    const struct tw_board_lane *lane = board != NULL ? tw_view_lane(&view, board) : NULL;
-    if (lane != NULL && tw_record_read(lane, number, &theirs) &&
+    if (board != NULL && tw_view_theirs(&view, board, &theirs) &&
         tw_view_differ(&theirs, &view.own)) {
         tw_view_text(&view, &theirs, text);
         return tw_view_mismatch(&view, peer, text);

@@ -22,21 +22,60 @@ void tw_view_init(struct tw_view *view, struct twill_comm *comm, const struct tw
         tw_record_text(&view->own, view->own_text);
 }
 
+void tw_view_toward(struct tw_view *view, int peer)
+{
+    if (view->info->coll == TW_COLL_P2P || !tw_record_has_pairs(&view->own))
+        return;
+    tw_record_toward(view->info, view->comm->rank, peer, &view->own);
+    tw_record_toward_text(&view->own, peer, view->own_text);
+}
+
 /* ---- two calls ---------------------------------------------------------------------------------
  */
 
 bool tw_view_differ(const struct tw_record_call *a, const struct tw_record_call *b)
 {
-    return a->what != b->what || a->count != b->count || a->algo_hash != b->algo_hash;
+    return a->what != b->what || a->count != b->count || a->algo_hash != b->algo_hash ||
+           a->spread != b->spread || a->to != b->from || a->from != b->to;
+}
+
+/* The first count that two ranks that must have all of them do not have alike. */
+static void counts_text(const struct tw_view *view, int peer, char *text, size_t bytes)
+{
+    const struct tw_board *theirs = tw_record_board(view->comm, peer);
+    const struct tw_board *mine = tw_record_board(view->comm, view->comm->rank);
+    bool gathers = view->info->coll == TW_COLL_ALL_GATHER_V;
+    struct tw_record_call a, b;
+
+    for (int r = 0; theirs != NULL && mine != NULL && r < view->comm->size; r++) {
+        if (!tw_record_read_coll(theirs, view->comm->size, view->number, r, &a) ||
+            !tw_record_read_coll(mine, view->comm->size, view->number, r, &b) ||
+            (uint8_t)a.what != (uint8_t)b.what)
+            return;
+        uint64_t their_count = gathers ? a.from : a.to;
+        uint64_t my_count = gathers ? b.from : b.to;
+        if (their_count == my_count)
+            continue;
+        (void)snprintf(text, bytes,
+                       ", but rank %d has count %" PRIu64 " for rank %d, rank %d has %" PRIu64,
+                       peer, their_count, r, view->comm->rank, my_count);
+        return;
+    }
 }
 
 enum twill_status tw_view_mismatch(const struct tw_view *view, int peer, const char *peer_text)
 {
-    bool same_words = strcmp(peer_text, view->own_text) == 0;
+    char but[128] = "";
 
+    /* a v-variant's sentences say the same call from two sides: they never are the same */
+    if (view->info->guise == TW_CALL_FUSED && strcmp(peer_text, view->own_text) == 0)
+        (void)snprintf(but, sizeof(but), ", but with other counts");
+    else if (view->own.spread != 0 && view->info->guise == TW_CALL_PLAIN)
+        counts_text(view, peer, but, sizeof(but));
+    else if (strcmp(peer_text, view->own_text) == 0)
+        (void)snprintf(but, sizeof(but), ", but with another plan");
     tw_comm_fail(view->comm, TWILL_ERR_MISMATCH, "rank %d called %s, rank %d called %s%s", peer,
-                 peer_text, view->comm->rank, view->own_text,
-                 same_words ? ", but with another plan" : "");
+                 peer_text, view->comm->rank, view->own_text, but);
     return tw_comm_status(view->comm);
 }
 
@@ -48,13 +87,21 @@ const struct tw_board_lane *tw_view_lane(const struct tw_view *view, const struc
     return &board->colls;
 }
 
+bool tw_view_theirs(const struct tw_view *view, const struct tw_board *board,
+                    struct tw_record_call *theirs)
+{
+    if (view->info->coll != TW_COLL_P2P)
+        return tw_record_read_coll(board, view->comm->size, view->number, view->comm->rank, theirs);
+    return tw_record_read(tw_view_lane(view, board), view->number, theirs);
+}
+
 void tw_view_text(const struct tw_view *view, const struct tw_record_call *call,
                   char text[TW_RECORD_TEXT_BYTES])
 {
     if (view->info->coll == TW_COLL_P2P)
         tw_record_pair_text(call, view->comm->rank, !view->info->is_send, text);
     else
-        tw_record_text(call, text);
+        tw_record_toward_text(call, view->comm->rank, text);
 }
 
 /* ---- what a rank does --------------------------------------------------------------------------

@@ -17,13 +17,20 @@ struct tw_view {
 
 void tw_view_init(struct tw_view *view, struct twill_comm *comm, const struct tw_call_info *info,
                   uint64_t number);
+/** The own call as the peer is to see it: what a v-variant says of the peer. */
+void tw_view_toward(struct tw_view *view, int peer);
 /** The lane on peer's board that must hold the counterpart of the call. */
 const struct tw_board_lane *tw_view_lane(const struct tw_view *view, const struct tw_board *board);
+/** The counterpart, of the same number, on the board of a peer. @return false: it is not there */
+bool tw_view_theirs(const struct tw_view *view, const struct tw_board *board,
+                    struct tw_record_call *theirs);
 /** A call of that lane in words. */
 void tw_view_text(const struct tw_view *view, const struct tw_record_call *call,
                   char text[TW_RECORD_TEXT_BYTES]);
+/** Calls of two ranks, each as it is toward the other. */
 bool tw_view_differ(const struct tw_record_call *a, const struct tw_record_call *b);
-/** The communicator fails: peer made another call. @return its status */
+/** The communicator fails: peer made another call than the one that the view shows toward it.
+ * @return its status */
 enum twill_status tw_view_mismatch(const struct tw_view *view, int peer, const char *peer_text);
 
 /* A text that grows; what does not fit is cut. */

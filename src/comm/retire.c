@@ -159,8 +159,8 @@ enum twill_status tw_comm_retire(struct twill_comm *comm)
     __atomic_store_n(&comm->magic, 0, __ATOMIC_RELEASE);
     int state = __atomic_load_n(&comm->state, __ATOMIC_ACQUIRE);
     if (state == TW_COMM_INIT && !tw_failed(tw_comm_status(comm))) {
-        snprintf(text, sizeof text, "rank %d destroyed communicator %s in init", comm->rank,
-                 comm->args.name);
+        snprintf(text, sizeof text, "rank %d destroyed communicator %s in init",
+                 tw_comm_rank_now(comm), comm->args.name);
         tw_comm_fail_text(comm, TWILL_ERR_ABORTED, text);
     }
     bool waits = state == TW_COMM_READY || state == TW_COMM_FINALIZING;
@@ -174,7 +174,7 @@ void tw_comm_give_up(struct twill_comm *comm)
     if (!tw_failed(tw_comm_status(comm))) {
         snprintf(text, sizeof text,
                  "rank %d gave communicator %s up: what it was made together with failed",
-                 comm->rank, comm->args.name);
+                 tw_comm_rank_now(comm), comm->args.name);
         tw_comm_fail_text(comm, TWILL_ERR_ABORTED, text);
     }
     (void)end_all(leave(comm, false));

@@ -42,11 +42,14 @@ static enum twill_status op_start(struct tw_ops *ops, struct tw_op *op, struct t
         .in = op->in,
         .out = op->out,
         .count = op->info.count,
+        .in_counts = {op->info.counts.in, op->info.counts.in_displs},
+        .out_counts = {op->info.counts.out, op->info.counts.out_displs},
         .type = op->info.type,
         .op = op->info.op,
         .scalar = op->scalar.at ? op->scalar.at : &op->scalar.value,
         .header = tw_record_begin(ops->comm, &op->info),
     };
+    call.headers = tw_record_headers(ops->comm, &op->info);
     op->number = tw_record_number(ops->comm, &op->info);
     if (plan->caps & TW_CAP_PUT_SCRATCH)
         call.call_index = ops->scratch_calls++;
@@ -101,13 +104,16 @@ static enum twill_status op_step(const struct tw_ops *ops, struct tw_op *op, uin
     return TWILL_INPROGRESS;
 }
 
-static enum twill_status collective_start(struct tw_ops *ops, struct tw_op *op)
+static enum twill_status collective_start(struct tw_ops *ops, const struct tw_item *item,
+                                          struct tw_op *op)
 {
     const struct tw_plan *plan;
     uint64_t plan_hash;
     enum twill_status status = tw_plans_get(ops->plans, &op->info, &plan, &plan_hash);
     if (tw_failed(status))
         return status;
+    if (item->joint)
+        tw_fuse_pack(item);
     return op_start(ops, op, ops->exec, plan, plan_hash);
 }
 
@@ -275,12 +281,18 @@ static enum twill_status item_end(struct tw_item *item, enum twill_status status
     return status;
 }
 
+static struct tw_op *collective_of(const struct tw_item *item)
+{
+    return item->joint ? item->joint : &item->ops[0];
+}
+
 static enum twill_status item_start(struct tw_item *item)
 {
     enum twill_status status = tw_comm_status(item->comm);
     if (tw_failed(status))
         return status;
-    return item->batch ? batch_start(item) : collective_start(item->comm->ops, &item->ops[0]);
+    return item->batch ? batch_start(item)
+                       : collective_start(item->comm->ops, item, collective_of(item));
 }
 
 enum twill_status tw_item_step(struct tw_item *item, uint64_t now_ns, bool *advanced)
@@ -294,7 +306,9 @@ enum twill_status tw_item_step(struct tw_item *item, uint64_t now_ns, bool *adva
     }
     if (!tw_failed(status))
         status = item->batch ? batch_step(ops, now_ns, advanced)
-                             : op_step(ops, &item->ops[0], now_ns, advanced);
+                             : op_step(ops, collective_of(item), now_ns, advanced);
+    if (status == TWILL_OK && item->joint)
+        tw_fuse_unpack(item);
     return status == TWILL_INPROGRESS ? status : item_end(item, status);
 }
 

@@ -37,6 +37,13 @@ enum twill_status tw_stream_query(struct tw_stream *stream)
     return tw_progress_stream(stream->proc->progress, stream, false);
 }
 
+enum twill_status tw_stream_await(struct tw_stream *stream, const struct twill_comm *comm)
+{
+    if (!stream->proc)
+        return TWILL_OK;
+    return tw_progress_await(stream->proc->progress, stream, comm);
+}
+
 enum twill_status tw_stream_destroy(struct tw_stream *stream)
 {
     enum twill_status status = tw_stream_synchronize(stream);

@@ -37,6 +37,11 @@ enum twill_status tw_exec_create(struct tw_chan *chan, enum tw_isa isa, size_t s
     return TWILL_OK;
 }
 
+size_t tw_exec_scratch_bytes(const struct tw_exec *exec)
+{
+    return exec->scratch != NULL ? exec->scratch_bytes : 0;
+}
+
 void tw_exec_destroy(struct tw_exec *exec)
 {
     if (exec == NULL) {

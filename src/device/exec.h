@@ -33,8 +33,12 @@ struct tw_exec_call {
     struct tw_exec_counts in_counts, out_counts;
     twill_type_t type;
     twill_redop_t op;
-    const void *scalar;  /* of premul_sum: one element of type, read by start; else ignored */
-    uint64_t header;     /* goes with every message; one that arrives with another is a mismatch */
+    const void *scalar; /* of premul_sum: one element of type, read by start; else ignored */
+    uint64_t header;    /* goes with every message; one that arrives with another is a mismatch */
+    /* [2 * nranks], borrowed: instead of header, of what goes to each rank and of what comes from
+     * it. For plans whose every message has its two ranks as its first and last ones. NULL: header
+     */
+    const uint64_t *headers;
     uint32_t call_index; /* of calls on this chan that use peers' scratch: picks the parity */
 };
 
@@ -64,6 +68,8 @@ struct tw_exec_wait {
  */
 enum twill_status tw_exec_create(struct tw_chan *chan, enum tw_isa isa, size_t scratch_bytes,
                                  uint64_t *signal_base, struct tw_exec **exec);
+/** Of local scratch that it holds. */
+size_t tw_exec_scratch_bytes(const struct tw_exec *exec);
 void tw_exec_destroy(struct tw_exec *exec);
 
 /**

@@ -20,7 +20,7 @@ static enum twill_status bind_scalar(struct tw_exec *exec)
                        tw_type_name(call->type));
     }
     memcpy(&exec->math.scalar, call->scalar, exec->math.bytes);
-    exec->math.scale = tw_scale_find(call->type, false, exec->isa);
+    exec->math.scale = tw_scale_find(call->type, exec->isa);
     return TWILL_OK;
 }
 

@@ -66,9 +66,11 @@ static struct tw_exec_place cell_place(const struct flow *flow, const struct tw_
                                           flow->local_first * math->wide_bytes,
                                       true, false};
     default:
+        /* in integers: an empty cell may lie anywhere, at NULL for instance */
         return (struct tw_exec_place){
-            exec->base[span->buf] +
-                (tw_exec_cell_first(&exec->parts[span->part], cell) + flow->first) * math->bytes,
+            (char *)((uintptr_t)exec->base[span->buf] +
+                     (tw_exec_cell_first(&exec->parts[span->part], cell) + flow->first) *
+                         math->bytes),
             false, span->buf == TW_BUF_IN};
     }
 }
@@ -225,6 +227,13 @@ static enum twill_status signal_step(struct tw_exec *exec, struct tw_exec_lane *
     return TWILL_OK;
 }
 
+static uint64_t header_of(const struct tw_exec *exec, int peer, bool comes)
+{
+    const uint64_t *headers = exec->call.headers;
+
+    return headers != NULL ? headers[2 * (size_t)peer + comes] : exec->call.header;
+}
+
 /* The message that the step consumes. */
 static enum twill_status take(struct tw_exec *exec, struct tw_exec_lane *lane, struct flow *flow)
 {
@@ -234,7 +243,7 @@ static enum twill_status take(struct tw_exec *exec, struct tw_exec_lane *lane, s
     if (status == TWILL_ERR_AGAIN) {
         return stop(lane, TW_PHASE_RECV, step->from);
     }
-    if (status == TWILL_OK && flow->msg.header != exec->call.header) {
+    if (status == TWILL_OK && flow->msg.header != header_of(exec, step->from, true)) {
         exec->found_header = flow->msg.header;
         status = tw_fail(TWILL_ERR_MISMATCH,
                          "plan %s: rank %d received a message of another call from rank %d",
@@ -288,7 +297,7 @@ static enum twill_status data_step(struct tw_exec *exec, struct tw_exec_lane *la
     status = move(&flow);
     if (status == TWILL_OK && form->to == TW_AT_SLOT) {
         tw_chan_commit(exec->chan, step->to, step->fifo_out, (uint32_t)flow.filled,
-                       exec->call.header);
+                       header_of(exec, step->to, false));
     }
     if (status == TWILL_OK && tw_exec_takes(form)) {
         tw_chan_release(exec->chan, step->from, step->fifo_in);

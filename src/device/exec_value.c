@@ -3,10 +3,12 @@
  * Never knows: where the places are, what step it is. */
 #include <string.h>
 
+#include "base/mem.h"
 #include "device/exec_state.h"
 
 #define CHUNK_BYTES 8192 /* stays in the first cache between two passes */
 #define MIX_ELEMS 512    /* partials on the stack at a time */
+#define MIX_BYTES (MIX_ELEMS * sizeof(float))
 
 /* ---- all in one type ------------------------------------------------------------------------- */
 
@@ -122,13 +124,16 @@ static void finish(const struct tw_exec_math *math, char *to, bool wide, const c
 /* Everything is computed wide and rounded once; right in its place if that is wide. */
 static void put_mixed(const struct tw_exec_math *math, const struct tw_exec_value *value)
 {
-    float left_scaled[MIX_ELEMS], right_scaled[MIX_ELEMS], result[MIX_ELEMS];
+    _Alignas(TW_LINE_BYTES) char left_scaled[MIX_BYTES], right_scaled[MIX_BYTES], result[MIX_BYTES];
     const bool straight = value->to[0].wide && !value->final;
 
     for (size_t at = 0; at < value->count; at += MIX_ELEMS) {
         const size_t n = value->count - at < MIX_ELEMS ? value->count - at : MIX_ELEMS;
-        char *sum = straight ? value->to[0].at + at * math->wide_bytes : (char *)result;
+        char *sum = result;
 
+        if (straight) {
+            sum = value->to[0].at + at * math->wide_bytes;
+        }
         combine_wide(math, sum, operand_of(math, &value->left, at, n, left_scaled),
                      operand_of(math, &value->right, at, n, right_scaled), n);
         for (int t = 0; t < 2; t++) {

@@ -123,14 +123,11 @@ tw_divide_fn tw_divide_find(twill_type_t type, enum tw_isa isa)
     return row == NULL ? NULL : row->divide;
 }
 
-tw_scale_fn tw_scale_find(twill_type_t type, bool widen, enum tw_isa isa)
+tw_scale_fn tw_scale_find(twill_type_t type, enum tw_isa isa)
 {
     const struct tw_reduce_row *row = tw_reduce_row_of(type, isa);
 
-    if (row == NULL) {
-        return NULL;
-    }
-    return widen && row->scale_widen != NULL ? row->scale_widen : row->scale;
+    return row == NULL ? NULL : row->scale;
 }
 
 /* nranks is a positive int: division by it neither traps nor overflows. Narrow types divide as int,

@@ -4,7 +4,6 @@
 #ifndef TW_DEVICE_REDUCE_H
 #define TW_DEVICE_REDUCE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/status.h"
@@ -34,8 +33,8 @@ enum tw_reduce_form {
  * truncate toward zero, floats divide in the wide type and are then rounded. dst may equal src
  * where both are one type. */
 typedef void (*tw_divide_fn)(void *dst, const void *src, size_t count, int nranks);
-/* dst[i] = src[i] * *scalar; src and scalar of the type, dst of the type or the wide one: the
- * beginning of premul_sum. scalar: any alignment. dst may equal src where both are one type. */
+/* dst[i] = src[i] * *scalar, all of the type: the beginning of premul_sum. scalar: any alignment.
+ * dst may equal src. */
 typedef void (*tw_scale_fn)(void *dst, const void *src, size_t count, const void *scalar);
 /* dst[i] = src[i] in the other type. */
 typedef void (*tw_convert_fn)(void *dst, const void *src, size_t count);
@@ -55,7 +54,6 @@ tw_reduce_fn tw_reduce_form_find(twill_type_t type, twill_redop_t op, enum tw_re
 tw_reduce_fn tw_reduce_find(twill_type_t type, twill_redop_t op, enum tw_isa isa);
 /** NULL: type is none. */
 tw_divide_fn tw_divide_find(twill_type_t type, enum tw_isa isa);
-/** widen: dst is of the wide type. NULL: type is none. */
-tw_scale_fn tw_scale_find(twill_type_t type, bool widen, enum tw_isa isa);
+tw_scale_fn tw_scale_find(twill_type_t type, enum tw_isa isa);
 
 #endif

@@ -13,7 +13,7 @@ struct tw_reduce_row {
     tw_reduce_fn plain[TW_REDOP_COUNT];
     tw_reduce_fn widen[TWILL_MIN + 1], add[TWILL_MIN + 1];
     tw_divide_fn divide;
-    tw_scale_fn scale, scale_widen;
+    tw_scale_fn scale;
     tw_convert_fn to_wide, from_wide;
 };
 

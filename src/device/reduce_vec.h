@@ -280,7 +280,6 @@ VEC_INLINE v_f32 wide_same(v_f32 a, v_f32 b)
     VEC_LANES_RUN(name##_min_add, float32, float32, name, wide_min)                                \
     VEC_LANES_MAP(name##_divide, name, float32, wide_quotient)                                     \
     VEC_LANES_MAP(name##_scale, name, name, wide_prod)                                             \
-    VEC_LANES_MAP(name##_scale_widen, float32, name, wide_prod)                                    \
     VEC_LANES_MAP(name##_to_wide, float32, name, wide_same)                                        \
     VEC_LANES_MAP(name##_from_wide, name, float32, wide_same)                                      \
     VEC_KERNEL void name##_divide(void *dst, const void *src, size_t count, int nranks)            \
@@ -301,11 +300,6 @@ VEC_INLINE v_f32 wide_same(v_f32 a, v_f32 b)
     VEC_KERNEL void name##_scale(void *dst, const void *src, size_t count, const void *scalar)     \
     {                                                                                              \
         name##_scale_map(dst, src, count, name##_splat(scalar));                                   \
-    }                                                                                              \
-    VEC_KERNEL void name##_scale_widen(void *dst, const void *src, size_t count,                   \
-                                       const void *scalar)                                         \
-    {                                                                                              \
-        name##_scale_widen_map(dst, src, count, name##_splat(scalar));                             \
     }                                                                                              \
     VEC_KERNEL void name##_to_wide(void *dst, const void *src, size_t count)                       \
     {                                                                                              \
@@ -377,8 +371,7 @@ VEC_LANES_OF(float8e5m2)
     {                                                                                              \
         .plain = {VEC_OPS(name, )}, .widen = {VEC_OPS(name, _widen)},                              \
         .add = {VEC_OPS(name, _add)}, .divide = name##_divide, .scale = name##_scale,              \
-        .scale_widen = name##_scale_widen, .to_wide = name##_to_wide,                              \
-        .from_wide = name##_from_wide                                                              \
+        .to_wide = name##_to_wide, .from_wide = name##_from_wide                                   \
     }
 
 const struct tw_reduce_row VEC_ROWS[TW_TYPE_COUNT] = {

@@ -65,5 +65,7 @@ VEC_INLINE v_u32 v_u32_select(v_s32 mask, v_u32 yes, v_u32 no)
     return ((v_u32)mask & yes) | (~(v_u32)mask & no);
 }
 
+VEC_INLINE v_u32 v_u32_all(uint32_t value) { return (v_u32){0} + value; }
+
 /* The first lane's float in all of them, bit for bit. */
-VEC_INLINE v_f32 vec_f32_splat(v_f32 value) { return (v_f32)((v_u32){0} + ((v_u32)value)[0]); }
+VEC_INLINE v_f32 vec_f32_splat(v_f32 value) { return (v_f32)v_u32_all(((v_u32)value)[0]); }

@@ -18,7 +18,7 @@
 
 VEC_INLINE v_f32 f32_canonical(v_f32 value)
 {
-    return (v_f32)v_u32_select(value != value, (v_u32){0} + F32_NAN, (v_u32)value);
+    return (v_f32)v_u32_select(value != value, v_u32_all(F32_NAN), (v_u32)value);
 }
 
 /* ---- bits of a format to fp32 and back --------------------------------------------------------
@@ -41,6 +41,8 @@ static const struct vec_format float8e4m3_format
 static const struct vec_format float8e5m2_format
     __attribute__((unused)) = {21, 112, 0x7c, 0x47600000 /* 57344 */, 0x7e, 0x43000000 /* 2^7 */};
 
+/* All magnitudes are below 2^31: they compare as signed, which more sets can. */
+
 /* mag: magnitudes. Subnormals: the fraction is put behind a leading one, which is taken off again.
  * Specials get fp32's largest exponent; with one special (e4m3's NaN) the fraction is not zero. */
 VEC_INLINE v_u32 format_widen(const struct vec_format *format, v_u32 mag)
@@ -49,10 +51,12 @@ VEC_INLINE v_u32 format_widen(const struct vec_format *format, v_u32 mag)
     const uint32_t rebias = format->rebias << 23;
     const uint32_t one = rebias + (1u << 23); /* least normal number */
     const v_u32 moved = mag << shift;
-    const v_u32 tiny = (v_u32)((v_f32)(moved + one) - (v_f32)((v_u32){0} + one));
-    const v_u32 number = v_u32_select(mag < 1u << (23 - shift), tiny, moved + rebias);
+    const v_u32 tiny = (v_u32)((v_f32)(moved + one) - (v_f32)v_u32_all(one));
+    const v_s32 subnormal = (v_s32)mag < (int32_t)1 << (23 - shift);
+    const v_s32 special = (v_s32)mag >= (int32_t)format->special;
+    const v_u32 number = v_u32_select(subnormal, tiny, moved + rebias);
 
-    return v_u32_select(mag >= format->special, moved | F32_INF, number);
+    return v_u32_select(special, moved | F32_INF, number);
 }
 
 /* The format's bits, sign not included, of fp32 values, to nearest even. */
@@ -60,15 +64,17 @@ VEC_INLINE v_u32 format_narrow(const struct vec_format *format, v_f32 value)
 {
     const unsigned shift = format->shift;
     const uint32_t rebias = format->rebias << 23;
-    const v_u32 magic = (v_u32){0} + format->tiny_magic;
+    const v_u32 magic = v_u32_all(format->tiny_magic);
     const v_u32 all = (v_u32)value & F32_MAGNITUDE;
-    const v_u32 mag = v_u32_select(all > format->most, (v_u32){0} + format->most, all);
+    const v_s32 over = (v_s32)all > (int32_t)format->most;
+    const v_u32 mag = v_u32_select(over, v_u32_all(format->most), all);
     const v_u32 odd = (mag >> shift) & 1u;
     const v_u32 number = (mag + (((1u << (shift - 1)) - 1) - rebias) + odd) >> shift;
     const v_u32 tiny = (v_u32)((v_f32)mag + (v_f32)magic) - magic;
-    const v_u32 rounded = v_u32_select(mag < rebias + (1u << 23), tiny, number);
+    const v_s32 subnormal = (v_s32)mag < (int32_t)(rebias + (1u << 23));
+    const v_u32 rounded = v_u32_select(subnormal, tiny, number);
 
-    return v_u32_select(all > F32_INF, (v_u32){0} + format->nan, rounded);
+    return v_u32_select((v_s32)all > (int32_t)F32_INF, v_u32_all(format->nan), rounded);
 }
 
 /* The sign, except of NaN, at the top of `bits` bits. */
@@ -165,24 +171,44 @@ VEC_INLINE quarter_u8 quarter_load(const char *from, size_t n)
     return bits;
 }
 
+/* The lowest byte of each lane, the others being zero. */
 VEC_INLINE void quarter_store(char *to, v_u32 bits, size_t n)
 {
+#if defined(VEC_F16C) && VEC_BYTES == 32 /* compilers would take byte by byte */
+    const __m256i words = _mm256_packus_epi32((__m256i)bits, (__m256i)bits);
+    const __m256i bytes = _mm256_packus_epi16(words, words); /* of each half, in each half */
+    const __m128i narrow =
+        _mm_unpacklo_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
+#else
     const quarter_u8 narrow = __builtin_convertvector(bits, quarter_u8);
+#endif
 
     memcpy(to, &narrow, n);
 }
 
 #if defined(VEC_F16C)
+VEC_INLINE half_u16 quarter_load_half(const char *from, size_t n)
+{
+#if VEC_BYTES == 32 /* likewise */
+    __m128i bits = _mm_setzero_si128();
+
+    memcpy(&bits, from, n);
+    return (half_u16)_mm_cvtepu8_epi16(bits);
+#else
+    return __builtin_convertvector(quarter_load(from, n), half_u16);
+#endif
+}
+
 /* The upper half of a float16. */
 VEC_INLINE v_f32 float8e5m2_load(const char *from, size_t n)
 {
-    return half_widen(__builtin_convertvector(quarter_load(from, n), half_u16) << 8);
+    return half_widen(quarter_load_half(from, n) << 8);
 }
 
 /* As a float16 it is 2^8 too small; NaN is a number there. */
 VEC_INLINE v_f32 float8e4m3_load(const char *from, size_t n)
 {
-    const half_u16 bits = __builtin_convertvector(quarter_load(from, n), half_u16);
+    const half_u16 bits = quarter_load_half(from, n);
     const half_u16 mag = bits & 0x7f;
     const half_u16 nan = (half_u16)(mag == 0x7f);
 

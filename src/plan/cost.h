@@ -250,8 +250,8 @@ void tw_cost_prog_destroy(struct tw_cost_prog *prog);
 /**
  * Price a call. Every rank's program has been added.
  *
- * Calls of more than 4 loops: the first 4 are executed, and each of the rest takes half as long as
- * the last two of them together.
+ * Calls of more than 4 loops: 4 are executed, then 2, and each of the rest takes half of the
+ * difference.
  *
  * @param price  out; untouched on error
  * @return TWILL_OK; TWILL_ERR_INVALID an absurd call, or the plan blocks for ever (the sentence

@@ -76,6 +76,7 @@ static enum twill_status shares(struct tw_cost_rates *rates, const struct tw_cos
                                 const struct tw_cost_call *call)
 {
     uint32_t units = rates->loops * rates->slices;
+    rates->units = units;
     rates->share = calloc((size_t)prog->facts.nparts * units + 1, sizeof(uint64_t));
     if (!rates->share)
         return tw_fail(TWILL_ERR_NOMEM, "no memory to price plan %s", prog->facts.name);
@@ -108,7 +109,7 @@ static enum twill_status call_check(const struct tw_cost_prog *prog,
                        (unsigned long long)TW_COST_BYTES_MAX);
     if (shape->slice_elems &&
         (shape->loops < 1 || shape->slices < 1 || shape->slices > TW_PLAN_SLICES_MAX ||
-         shape->slice_elems > call->count + 64 || shape->loops > call->count + 1))
+         shape->slice_elems > TW_COST_BYTES_MAX || shape->loops > call->count + 1))
         return tw_fail(TWILL_ERR_INVALID,
                        "plan %s: %llu loops of %u slices of %llu elements make no sense",
                        prog->facts.name, (unsigned long long)shape->loops, shape->slices,

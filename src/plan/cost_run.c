@@ -84,7 +84,7 @@ static uint64_t slice_bytes(const struct tw_cost_sim *sim, const struct tw_cost_
     if (op->cells == 0 || (rates->in_place && op->does & TW_COST_OWN))
         return 0;
     uint32_t unit = lane->loop * rates->slices + lane->slice;
-    uint64_t share = rates->share[op->part * rates->loops * rates->slices + unit];
+    uint64_t share = rates->share[op->part * rates->units + unit];
     uint64_t bytes = op->cells * share >> 10;
     return op->does & TW_COST_WIDE ? bytes / rates->type_bytes * rates->wide_num : bytes;
 }
@@ -225,7 +225,7 @@ static bool lane_advance(struct tw_cost_sim *sim, struct tw_cost_walk *lane)
     lane->slice = 0;
     if (++lane->step < lane->nops)
         return true;
-    sim->loop_end[lane->loop] = tw_cost_later(sim->loop_end[lane->loop], lane->ready);
+    sim->end = tw_cost_later(sim->end, lane->ready);
     lane->step = 0;
     return ++lane->loop < sim->rates.loops;
 }

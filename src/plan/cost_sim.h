@@ -6,7 +6,7 @@
 
 #include "plan/cost_prog.h"
 
-#define TW_COST_LOOPS 4 /* that are executed */
+#define TW_COST_LOOPS 4 /* that are executed, and half of them to see what one more takes */
 
 /* What a call pays an executor; per_kib are ps for 1024 bytes. */
 struct tw_cost_exec_rate {
@@ -25,6 +25,7 @@ struct tw_cost_rates {
     struct tw_cost_link_rate link[TW_COST_LINK_COUNT];
     uint32_t slices, loops;        /* executed */
     uint64_t more_loops;           /* not executed */
+    uint32_t units;                /* slices of all loops that share has room for */
     uint64_t *share;               /* owned, [nparts * loops * slices]: bytes * 1024 of a cell */
     uint32_t type_bytes, wide_num; /* wide_num: bytes of a partial */
     bool in_place;
@@ -124,7 +125,7 @@ struct tw_cost_sim {
     uint64_t *sizes; /* [nfifos * depth]: of messages, where some step has no other size; or NULL */
     struct tw_cost_mark *marks; /* [nmarks * slices] */
     struct tw_cost_heap heap;
-    uint64_t loop_end[TW_COST_LOOPS];
+    uint64_t end; /* of the last lane so far */
     uint64_t slices;
 };
 

@@ -187,6 +187,11 @@ static void rates_apply(const struct tw_topo_measured *measured, struct tw_topo_
         else if (copy[TW_TOPO_COPY_MEMORY] && node->kind == TW_NODE_MEMORY)
             rate_set(machine, node->uplink, copy[TW_TOPO_COPY_MEMORY], true);
     }
+    /* other links may share the resources of those */
+    for (uint32_t i = 0; i < 2 * machine->nlinks; i++) {
+        const struct tw_topo_link *link = &machine->links[i / 2];
+        take_most(&machine->resources[link->resource[i % 2]].bytes_per_s, link->bytes_per_s[i % 2]);
+    }
 }
 
 enum twill_status tw_topo_measured_apply(const struct tw_topo_measured *measured,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Knows: which pairs of CPUs to measure, and cache lines handed to and fro between them.
+/* Knows: which pairs of CPUs to measure, and threads that do.
  * Never knows: copies, the cache of results. */
 #include "config.h"
 
@@ -7,20 +7,16 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/status.h"
 #include "base/time.h"
+#include "topo/line.h"
 #include "topo/probe_copy.h"
 #include "topo/self.h"
 
 #define SAMPLES 4 /* pairs of each nearness */
-#define RUNS 6    /* of a pair; the best counts */
-#define ROUND_TRIPS 32
-#define LOOKS 256 /* at a line between looks at the clock */
 #define PAIRS_MOST (SAMPLES * TW_TOPO_NEAR_COUNT)
 
 struct pair {
@@ -29,17 +25,8 @@ struct pair {
     uint64_t line_ps; /* out; 0: not measured */
 };
 
-/* Shared by the two threads; a line each for what one writes and the other reads. */
-struct court {
-    struct {
-        _Alignas(2 *
-                 TW_LINE_BYTES) _Atomic uint64_t ball; /* pairs of lines may be fetched at once */
-    } side[2];
-    _Alignas(2 * TW_LINE_BYTES) _Atomic int late; /* a wait has seen the deadline pass */
-};
-
 struct probe {
-    struct court *court; /* owned */
+    struct tw_topo_court *court; /* owned */
     const struct tw_topo_machine *machine;
     struct tw_topo_measured *measured;
     struct pair pair[PAIRS_MOST];
@@ -98,46 +85,17 @@ static bool pin(int cpu)
     return pinned;
 }
 
-/* @return false: too late */
-static bool await(struct court *court, _Atomic uint64_t *ball, uint64_t value, uint64_t deadline_ns)
-{
-    for (;;) {
-        for (int i = 0; i < LOOKS; i++)
-            if (atomic_load_explicit(ball, memory_order_acquire) >= value)
-                return true;
-        if (tw_now_ns() > deadline_ns)
-            atomic_store_explicit(&court->late, 1, memory_order_relaxed);
-        if (atomic_load_explicit(&court->late, memory_order_relaxed))
-            return false;
-    }
-}
-
-/* One pair: each side pins itself, and thread 0 measures. Balls only ever grow. */
+/* Each side pins itself, and side 0 keeps the result. @return false: too late, or not there */
 static bool pair_play(struct probe *probe, struct pair *pair, int side, uint64_t *turn)
 {
-    struct court *court = probe->court;
-    _Atomic uint64_t *mine = &court->side[side].ball, *theirs = &court->side[1 - side].ball;
-    uint64_t best_ns = UINT64_MAX;
-    if (!pin(pair->cpu[side]))
-        atomic_store_explicit(&court->late, 1, memory_order_relaxed);
-    for (int run = 0; run <= RUNS; run++) { /* the first is for meeting */
-        uint64_t start_ns = tw_now_ns();
-        for (int i = 0; i < ROUND_TRIPS; i++) {
-            uint64_t next = ++*turn;
-            if (side == 0)
-                atomic_store_explicit(mine, next, memory_order_release);
-            if (!await(court, theirs, next, probe->lines_deadline_ns))
-                return false;
-            if (side == 1)
-                atomic_store_explicit(mine, next, memory_order_release);
-        }
-        uint64_t took_ns = tw_now_ns() - start_ns;
-        if (run > 0 && took_ns < best_ns)
-            best_ns = took_ns;
-    }
-    if (side == 0)
-        pair->line_ps = best_ns * 1000 / ROUND_TRIPS / 2;
-    return true;
+    uint64_t line_ps = 0;
+    bool pinned = pin(pair->cpu[side]);
+    if (!pinned)
+        tw_topo_line_give_up(probe->court);
+    bool played = tw_topo_line_play(probe->court, side, turn, probe->lines_deadline_ns, &line_ps);
+    if (played && side == 0)
+        pair->line_ps = line_ps;
+    return played;
 }
 
 static void lines_measure(struct probe *probe, int side)
@@ -204,7 +162,7 @@ static enum twill_status probe_run(struct probe *probe)
         return tw_fail(TWILL_ERR_SYSTEM, "no thread for measuring this host");
     bool second = two && pthread_create(&thread[1], NULL, thread_one, probe) == 0;
     if (two && !second)
-        atomic_store_explicit(&probe->court->late, 1, memory_order_relaxed);
+        tw_topo_line_give_up(probe->court);
     (void)pthread_join(thread[0], NULL);
     if (second)
         (void)pthread_join(thread[1], NULL);
@@ -225,7 +183,7 @@ enum twill_status tw_topo_probe(const struct tw_topo_machine *machine, uint64_t 
     enum twill_status status = pairs_choose(&probe);
     if (tw_failed(status))
         return status;
-    probe.court = aligned_alloc(_Alignof(struct court), sizeof(*probe.court));
+    probe.court = aligned_alloc(TW_TOPO_COURT_ALIGN, sizeof(*probe.court));
     if (!probe.court)
         return tw_fail(TWILL_ERR_NOMEM, "no memory for measuring this host");
     memset(probe.court, 0, sizeof(*probe.court));

@@ -154,6 +154,52 @@ TEST_F(Crossover, ShapesAreTheExecutorsAndMayRefuse)
     ASSERT_EQ(tw_crossover_make(&args_, &cut), TWILL_OK);
     for (uint32_t r = 0; r < cut.nrows; r++)
         EXPECT_STRNE(cut.rows[r].algo->name, "ring");
+    args_.shape = [](const void *, const tw_plan *, uint64_t, uint32_t, tw_cost_shape *) {
+        return TWILL_ERR_NOMEM;
+    };
+    EXPECT_EQ(tw_crossover_make(&args_, &cut), TWILL_ERR_UNSUPPORTED);
+}
+
+// Bytes that a rank sends; every cell has so many elements of 4 bytes.
+uint64_t sent_by(const tw_plan *plan, int rank, uint64_t cell)
+{
+    uint64_t bytes = 0;
+    for (uint32_t l = 0; l < plan->ranks[rank].nlanes; l++)
+        for (uint32_t i = 0; i < plan->ranks[rank].lanes[l].nsteps; i++) {
+            const tw_plan_step &step = plan->ranks[rank].lanes[l].steps[i];
+            const tw_plan_span &span = step.src.block ? step.src : step.dst;
+            if (step.op == TW_OP_SEND || step.op == TW_OP_RECV_SEND ||
+                step.op == TW_OP_RECV_REDUCE_SEND || step.op == TW_OP_PUT)
+                bytes += (uint64_t)span.block * span.nblocks * cell * 4;
+        }
+    return bytes;
+}
+
+// Only a few loops of a call are executed: what is said of the others must not beat the ports.
+TEST_F(Crossover, NoPortCarriesMoreThanItsRate)
+{
+    for_each_algo([&](const tw_algo *algo, tw_coll coll) {
+        if (coll != TW_COLL_ALL_REDUCE)
+            return;
+        Plan plan = generate(algo, {coll, 8, 0, -1, 2, 0});
+        tw_cost_flat flat = {};
+        flat.nranks = 8;
+        flat.link = TW_COST_LINK_PEER;
+        flat.exec = TW_COST_GPU;
+        flat.own_lanes = true;
+        flat.port_bytes_per_s = 1000000000;
+        tw_cost_net_close(&net_);
+        ASSERT_EQ(tw_cost_flat_open(&flat, &net_), TWILL_OK);
+        const uint64_t slice = 4096, loops = 40, cell = slice * plan->slices * loops;
+        tw_cost_call call = {};
+        call.count = plan->parts[0].per * cell;
+        call.type_bytes = 4;
+        call.shape = {slice, plan->slices, loops};
+        tw_cost_price price = {};
+        ASSERT_EQ(tw_plan_cost(plan.get(), &net_, &table_, &call, &price), TWILL_OK);
+        for (int r = 0; r < 8; r++)
+            EXPECT_GE(price.time_ps / 1000, sent_by(plan.get(), r, cell)) << algo->name << " " << r;
+    });
 }
 
 // Equal inputs, equal table; any other table or machine shows in the hash.

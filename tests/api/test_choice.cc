@@ -31,8 +31,10 @@ void with_ranks(const std::function<void(twill_comm_t *)> &body)
 TEST(Choice, IsTheSameOnEveryRank)
 {
     with_ranks([](twill_comm_t *comms) {
-        for (const char *coll : {"all_reduce", "reduce", "broadcast", "reduce_scatter",
-                                 "all_gather", "all_to_all", "barrier"})
+        for (const char *coll :
+             {"all_reduce", "reduce", "broadcast", "reduce_scatter", "all_gather", "all_to_all",
+              "gather", "scatter", "reduce_scatter_v", "all_gather_v", "all_to_all_v", "gather_v",
+              "scatter_v", "barrier"})
             for (size_t count : {size_t{0}, size_t{1}, size_t{1} << 20}) {
                 struct twill_choice first = TWILL_CHOICE_INIT;
                 ASSERT_EQ(twill_comm_choice(comms[0], coll, count, TWILL_FLOAT32, 2, &first),

@@ -14,7 +14,22 @@ namespace
 
 const unsigned char POISON = 0xa5;
 
-enum Kind { ALL_REDUCE, REDUCE, BROADCAST, REDUCE_SCATTER, ALL_GATHER, ALL_TO_ALL, KINDS };
+enum Kind {
+    ALL_REDUCE,
+    REDUCE,
+    BROADCAST,
+    REDUCE_SCATTER,
+    ALL_GATHER,
+    ALL_TO_ALL,
+    GATHER,
+    SCATTER,
+    KINDS
+};
+
+bool is_rooted(Kind kind)
+{
+    return kind == REDUCE || kind == BROADCAST || kind == GATHER || kind == SCATTER;
+}
 
 struct Case {
     Kind kind;
@@ -29,8 +44,8 @@ struct Case {
 
 std::ostream &operator<<(std::ostream &out, const Case &c)
 {
-    static const char *const names[] = {"all_reduce",     "reduce",     "broadcast",
-                                        "reduce_scatter", "all_gather", "all_to_all"};
+    static const char *const names[] = {"all_reduce", "reduce",     "broadcast", "reduce_scatter",
+                                        "all_gather", "all_to_all", "gather",    "scatter"};
     return out << names[c.kind] << " type " << c.type << " op " << c.op << " count " << c.count
                << " root " << c.root << " in_place " << c.in_place << " misalign " << c.misalign;
 }
@@ -46,19 +61,18 @@ void lay_out(const Case &c, int rank, int size, Buffers *b)
 {
     const size_t block = c.count * data::type_bytes(c.type);
     const size_t all = block * (size_t)size, mine = block * (size_t)rank;
-    const bool in_all = c.kind == REDUCE_SCATTER || c.kind == ALL_TO_ALL;
-    const bool out_all = c.kind == ALL_GATHER || c.kind == ALL_TO_ALL;
+    const bool in_all = c.kind == REDUCE_SCATTER || c.kind == ALL_TO_ALL || c.kind == SCATTER;
+    const bool out_all = c.kind == ALL_GATHER || c.kind == ALL_TO_ALL || c.kind == GATHER;
     const size_t in_count = c.count * (in_all ? (size_t)size : 1);
     const size_t out_bytes = out_all ? all : block;
-    const bool in_place = (c.in_place >> rank & 1) && c.kind != ALL_TO_ALL &&
-                          ((c.kind != REDUCE && c.kind != BROADCAST) || rank == c.root);
+    const bool in_place = (c.in_place >> rank & 1) && (!is_rooted(c.kind) || rank == c.root);
     b->in.assign((in_all ? all : block) + c.misalign, POISON);
     b->out.assign(out_bytes + c.misalign, POISON);
     b->send = b->in.data() + c.misalign;
     b->recv = b->out.data() + c.misalign;
-    if (in_place && c.kind == ALL_GATHER)
+    if (in_place && out_all && !in_all)
         b->send = b->recv + mine;
-    else if (in_place && c.kind == REDUCE_SCATTER)
+    else if (in_place && in_all && !out_all)
         b->recv = b->send + mine;
     else if (in_place)
         b->recv = b->send;
@@ -87,12 +101,20 @@ Bytes expected(const Case &c, int rank, int size)
         data::fill_reduced(want.data(), c.count, c.type, c.op, c.seed, size,
                            c.count * (size_t)rank);
         return want;
+    case SCATTER:
+        want.resize(block);
+        data::fill(want.data(), c.count, c.type, c.seed, c.root, c.count * (size_t)rank);
+        return want;
+    case GATHER:
+        if (rank != c.root)
+            return want;
+        [[fallthrough]];
     case ALL_GATHER:
     case ALL_TO_ALL:
         want.resize(block * (size_t)size);
         for (int from = 0; from < size; from++)
             data::fill(want.data() + block * (size_t)from, c.count, c.type, c.seed, from,
-                       c.kind == ALL_GATHER ? 0 : c.count * (size_t)rank);
+                       c.kind == ALL_TO_ALL ? c.count * (size_t)rank : 0);
         return want;
     default:
         return want;
@@ -112,6 +134,10 @@ enum twill_status call(const Case &c, const Buffers &b, twill_comm_t comm, twill
         return twill_reduce_scatter(b.send, b.recv, c.count, c.type, c.op, comm, stream);
     case ALL_GATHER:
         return twill_all_gather(b.send, b.recv, c.count, c.type, comm, stream);
+    case GATHER:
+        return twill_gather(b.send, b.recv, c.count, c.type, c.root, comm, stream);
+    case SCATTER:
+        return twill_scatter(b.send, b.recv, c.count, c.type, c.root, comm, stream);
     default:
         return twill_all_to_all(b.send, b.recv, c.count, c.type, comm, stream);
     }
@@ -126,7 +152,7 @@ void check(const Case &c, const Buffers &b, int rank, int size)
             i++;
         FAIL() << c << ": rank " << rank << " of " << size << ": wrong from byte " << i;
     }
-    const bool untouched = c.kind == REDUCE && rank != c.root;
+    const bool untouched = (c.kind == REDUCE || c.kind == GATHER) && rank != c.root;
     for (size_t i = 0; untouched && i < b.out.size(); i++)
         ASSERT_EQ(b.out[i], POISON) << c << ": rank " << rank << " wrote byte " << i;
     for (size_t i = 0; i < c.misalign; i++)

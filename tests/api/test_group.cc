@@ -142,17 +142,17 @@ TEST(Group, CollectivesOfOneCommunicatorRunInOrder)
     world::run_all(3, [](const world::Rank &rank) {
         twill_comm_t comm = rank.init();
         ASSERT_NE(comm, nullptr);
-        double x[1000];
+        double x[3000]; /* not small: those that are run as one */
         for (double &v : x)
             v = rank.rank + 1;
         double got = 0;
         ASSERT_OK(twill_group_start(), nullptr);
         ASSERT_OK(twill_send(&x[0], 1, TWILL_FLOAT64, (rank.rank + 1) % 3, comm, nullptr), comm);
         for (int i = 0; i < 4; i++)
-            ASSERT_OK(twill_all_reduce(x, x, 1000, TWILL_FLOAT64, TWILL_SUM, comm, nullptr), comm);
+            ASSERT_OK(twill_all_reduce(x, x, 3000, TWILL_FLOAT64, TWILL_SUM, comm, nullptr), comm);
         ASSERT_OK(twill_recv(&got, 1, TWILL_FLOAT64, (rank.rank + 2) % 3, comm, nullptr), comm);
         ASSERT_OK(twill_group_end(), nullptr);
-        EXPECT_EQ(x[999], 6.0 * 3 * 3 * 3);
+        EXPECT_EQ(x[2999], 6.0 * 3 * 3 * 3);
         EXPECT_EQ(got, 6.0 * 3 * 3 * 3) << "sends and receives come after the collectives";
         EXPECT_OK(twill_comm_destroy(comm), nullptr);
     });

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 check_PROGRAMS += tests/comm/test_comm
 TESTS += tests/comm/test_comm
-tests_comm_test_comm_SOURCES = tests/comm/test_comm.cc tests/comm/test_proc.cc tests/comm/test_id.cc \
+tests_comm_test_comm_SOURCES = tests/comm/test_comm.cc tests/comm/test_split.cc tests/comm/test_proc.cc tests/comm/test_id.cc \
 	tests/comm/test_bootstrap.cc tests/comm/test_control.cc tests/comm/test_record.cc \
 	tests/comm/test_env.cc tests/comm/test_ops.cc tests/comm/test_plans.cc \
 	tests/comm/test_progress.cc tests/comm/test_retire.cc tests/comm/test_staging.cc \

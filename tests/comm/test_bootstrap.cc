@@ -297,6 +297,65 @@ TEST(BootstrapHello, VersionsAndHostsAreNamed)
     EXPECT_EQ(TWILL_ERR_PEER, tw_hello_parse((const uint8_t *)&b, sizeof(b), &parsed, text));
 }
 
+TEST(BootstrapHello, OptionsThatDifferAreNamedWithBothValues)
+{
+    struct tw_params params[2] = {};
+    struct tw_comm_args args[2] = {};
+    char path[2][64];
+    for (int i = 0; i < 2; i++) {
+        params[i].shm = true;
+        snprintf(path[i], sizeof(path[i]), "plan-%d-%d", (int)getpid(), i);
+        FILE *file = fopen(path[i], "w");
+        ASSERT_NE(nullptr, file);
+        fprintf(file, "plan %d\n", i);
+        fclose(file);
+    }
+    const struct {
+        std::function<void()> set;
+        const char *left, *right;
+    } cases[] = {
+        {[&] { args[1].channels = 3; }, "rank 0 has channels=0", "rank 1 has channels=3"},
+        {[&] { args[0].deterministic = 1; }, "has deterministic=1", "has deterministic=0"},
+        {[&] { strcpy(params[1].algo, "ring"); }, "has TWILL_ALGO=\"\"", "TWILL_ALGO=\"ring\""},
+        {[&] { strcpy(params[0].proto, "simple"); }, "TWILL_PROTO=\"simple\"", "TWILL_PROTO=\"\""},
+        {[&] { params[0].channels = 2; }, "TWILL_CHANNELS=2", "TWILL_CHANNELS=0"},
+        {[&] { params[1].shm = false; }, "TWILL_SHM=1", "TWILL_SHM=0"},
+        {[&] { strcpy(params[0].plan_file, path[0]); }, "with content ", "TWILL_PLAN_FILE=\"\""},
+    };
+    struct tw_hello hello[2] = {};
+    char text[TW_ERROR_TEXT_BYTES] = "";
+    const auto fits = [&] {
+        for (int i = 0; i < 2; i++) {
+            hello[i].head.rank = i;
+            tw_hello_options(&args[i], &params[i], hello[i].options);
+        }
+        return tw_hello_fits(&hello[0], &hello[1], text);
+    };
+    for (const auto &c : cases) {
+        const struct tw_params params_before[2] = {params[0], params[1]};
+        const struct tw_comm_args args_before[2] = {args[0], args[1]};
+        EXPECT_EQ(TWILL_OK, fits());
+        c.set();
+        EXPECT_EQ(TWILL_ERR_VERSION, fits());
+        EXPECT_TRUE(contains(text, c.left)) << text;
+        EXPECT_TRUE(contains(text, c.right)) << text;
+        for (int i = 0; i < 2; i++) {
+            params[i] = params_before[i];
+            args[i] = args_before[i];
+        }
+    }
+    /* one name, another content */
+    strcpy(params[0].plan_file, path[0]);
+    strcpy(params[1].plan_file, path[0]);
+    tw_hello_options(&args[0], &params[0], hello[0].options);
+    ASSERT_EQ(0, rename(path[1], path[0]));
+    tw_hello_options(&args[1], &params[1], hello[1].options);
+    EXPECT_EQ(TWILL_ERR_VERSION, tw_hello_fits(&hello[0], &hello[1], text));
+    EXPECT_TRUE(contains(text, "with content ")) << text;
+    EXPECT_EQ(TWILL_OK, fits());
+    unlink(path[0]);
+}
+
 TEST(BootstrapHello, TheNameOfACallersSocketSaysItsRank)
 {
     char name[TW_SOCK_NAME_BYTES], again[TW_SOCK_NAME_BYTES];

@@ -277,11 +277,6 @@ uint64_t scale(twill_type_t type, uint64_t a, uint64_t scalar)
     return reduce(type, TWILL_PROD, a, scalar);
 }
 
-uint64_t scale_wide(twill_type_t type, uint64_t a, uint64_t scalar)
-{
-    return reduce_wide(TWILL_PROD, type, a, type, scalar);
-}
-
 uint64_t from_int(twill_type_t type, int value)
 {
     const int most = 8; // few numbers are met often

@@ -49,9 +49,8 @@ uint64_t reduce_wide(twill_redop_t op, twill_type_t a_type, uint64_t a, twill_ty
                      uint64_t b);
 // a, of the wide type, over n, rounded to the type.
 uint64_t divide(twill_type_t type, uint64_t a, int n);
-// The product as premul_sum makes it, rounded to the type; or to fp32.
+// The product as premul_sum makes it, rounded to the type.
 uint64_t scale(twill_type_t type, uint64_t a, uint64_t scalar);
-uint64_t scale_wide(twill_type_t type, uint64_t a, uint64_t scalar);
 twill_type_t wide_type(twill_type_t type);
 
 // A whole number, exact if it is small (unsigned types wrap).

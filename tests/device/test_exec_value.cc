@@ -41,7 +41,7 @@ tw_exec_math math_of(const Case &c, tw_isa isa, uint64_t scalar)
         math.wide_divide = tw_divide_find(wide, isa);
     }
     if (c.op == TW_REDOP_PREMUL_SUM) {
-        math.scale = tw_scale_find(c.type, false, isa);
+        math.scale = tw_scale_find(c.type, isa);
     }
     math.widen = tw_widen_find(c.type, isa);
     math.round = tw_round_find(c.type, isa);

@@ -49,8 +49,7 @@ TEST(Reduce, EveryTypeHasItsOperations)
             }
         }
         EXPECT_NE(tw_divide_find(type, TW_ISA_PORTABLE), nullptr);
-        EXPECT_NE(tw_scale_find(type, false, TW_ISA_PORTABLE), nullptr);
-        EXPECT_NE(tw_scale_find(type, true, TW_ISA_PORTABLE), nullptr);
+        EXPECT_NE(tw_scale_find(type, TW_ISA_PORTABLE), nullptr);
         for (const twill_redop_t as_sum : {TWILL_AVG, TW_REDOP_PREMUL_SUM}) {
             EXPECT_EQ(tw_reduce_find(type, as_sum, TW_ISA_PORTABLE),
                       tw_reduce_find(type, TWILL_SUM, TW_ISA_PORTABLE));
@@ -66,8 +65,8 @@ TEST(Reduce, WhatIsNoneIsNull)
     EXPECT_EQ(tw_reduce_find(TWILL_FLOAT32, TWILL_OP_CREATED, TW_ISA_PORTABLE), nullptr);
     EXPECT_EQ(tw_reduce_find(TWILL_FLOAT32, TWILL_SUM, TW_ISA_COUNT), nullptr);
     EXPECT_EQ(tw_divide_find((twill_type_t)12, TW_ISA_PORTABLE), nullptr);
-    EXPECT_EQ(tw_scale_find((twill_type_t)12, true, TW_ISA_PORTABLE), nullptr);
-    EXPECT_EQ(tw_scale_find(TWILL_INT8, false, TW_ISA_COUNT), nullptr);
+    EXPECT_EQ(tw_scale_find((twill_type_t)12, TW_ISA_PORTABLE), nullptr);
+    EXPECT_EQ(tw_scale_find(TWILL_INT8, TW_ISA_COUNT), nullptr);
 }
 
 void check_pairs(const Kernel &kernel, const std::vector<uint64_t> &left,
@@ -236,19 +235,15 @@ TEST(Scale, ValuesCountsAlignments)
             scalars.push_back(from_int(type, -1));
             scalars.push_back(is_float(type) ? encode(type, -0.0) : 0);
             for (const uint64_t scalar : scalars) {
-                for (const bool widen : {false, true}) {
-                    const tw_scale_fn fn = tw_scale_find(type, widen, isa);
-                    uint8_t odd[9]; // the scalar is not aligned
-                    store(type, odd + 1, 0, scalar);
-                    check_map(
-                        widen ? wide_type(type) : type, type,
-                        std::string(name(type)) + " * " + std::to_string(scalar) + " " +
-                            tw_isa_name(isa),
-                        [&](void *dst, const void *src, size_t n) { fn(dst, src, n, odd + 1); },
-                        [&](uint64_t a) {
-                            return widen ? scale_wide(type, a, scalar) : scale(type, a, scalar);
-                        });
-                }
+                const tw_scale_fn fn = tw_scale_find(type, isa);
+                uint8_t odd[9]; // the scalar is not aligned
+                store(type, odd + 1, 0, scalar);
+                check_map(
+                    type, type,
+                    std::string(name(type)) + " * " + std::to_string(scalar) + " " +
+                        tw_isa_name(isa),
+                    [&](void *dst, const void *src, size_t n) { fn(dst, src, n, odd + 1); },
+                    [&](uint64_t a) { return scale(type, a, scalar); });
             }
         }
     }

@@ -94,10 +94,7 @@ TEST(ReduceMode, DoesNotMatterToMapsAndConversions)
                         [&](void *dst) { tw_divide_find(type, isa)(dst, w.data(), elems, 3); });
             for (const void *scalar : {(const void *)&least, (const void *)&a[0]}) {
                 check_modes(narrow_bytes, what + " scale", [&](void *dst) {
-                    tw_scale_find(type, false, isa)(dst, a.data(), elems, scalar);
-                });
-                check_modes(wide_bytes, what + " scale wide", [&](void *dst) {
-                    tw_scale_find(type, true, isa)(dst, a.data(), elems, scalar);
+                    tw_scale_find(type, isa)(dst, a.data(), elems, scalar);
                 });
             }
             if (reference::is_narrow(type)) {

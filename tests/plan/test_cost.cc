@@ -206,6 +206,10 @@ TEST_F(Cost, SlicesPipelineAndLoopsRepeat)
     tw_cost_call call = bytes_of(1000);
     call.shape = {250, 4, 1};
     EXPECT_EQ(ns_of(plan, flat_of(3), table, call), 255u + 4 * 505 + 255);
+    // slices that are larger than what there is
+    call.shape = {5000, 4, 1};
+    uint64_t empty = 3 * 5;
+    EXPECT_EQ(ns_of(plan, flat_of(3), table, call), 1005u + 2005 + 1005 + empty);
     // 3 and 100 loops of the same slices: only the middle rank's work grows
     call = bytes_of(3000);
     call.shape = {250, 4, 3};

@@ -77,8 +77,10 @@ std::string slurp(const std::string &path)
     return text.str();
 }
 
-const char *const kOps[] = {"all_reduce", "reduce",     "broadcast", "reduce_scatter",
-                            "all_gather", "all_to_all", "barrier",   "send_recv"};
+const char *const kOps[] = {"all_reduce",       "reduce",       "broadcast",    "reduce_scatter",
+                            "all_gather",       "all_to_all",   "gather",       "scatter",
+                            "reduce_scatter_v", "all_gather_v", "all_to_all_v", "gather_v",
+                            "scatter_v",        "barrier",      "send_recv"};
 
 TEST(Perf, EveryOperationIsRightOnFourProcesses)
 {
@@ -88,7 +90,7 @@ TEST(Perf, EveryOperationIsRightOnFourProcesses)
     for (const char *op : kOps)
         EXPECT_TRUE(contains(c.out, "# " + std::string(op) + "\n")) << op;
     std::vector<Words> table = rows(c.out);
-    EXPECT_EQ(table.size(), 7u * 5 + 1);
+    EXPECT_EQ(table.size(), 14u * 5 + 1);
     for (const Words &row : table) {
         ASSERT_EQ(row.size(), 13u);
         EXPECT_EQ(row[8], "0");
@@ -129,6 +131,37 @@ TEST(Perf, MovesEveryType)
     EXPECT_EQ(rows(c.out).size(), 12u * (2 + 1 + 1 + 1));
 }
 
+/* Blocks of twice the mean, of none, and those between; each with its own place in a buffer. */
+TEST(Perf, UnevenBlocksAreRightForEveryRoot)
+{
+    Command c(Words{kPerf, "reduce_scatter_v", "all_gather_v", "all_to_all_v", "gather_v",
+                    "scatter_v", "gather", "scatter"} +
+              words("--uneven -t 4 -b 4 -e 40K -f 100 -n 2 -w 1 -d int32 -r all"));
+    EXPECT_EQ(c.finish(), 0) << c.out << c.err;
+    EXPECT_TRUE(contains(c.out, "# uneven: blocks of v-variants fall")) << c.out;
+    const std::vector<Words> table = rows(c.out);
+    EXPECT_EQ(table.size(), 3u * 3 + 4 * 4 * 3);
+    for (const Words &row : table) {
+        EXPECT_EQ(row[8], "0");
+        EXPECT_EQ(row[12], "0");
+    }
+}
+
+/* The reference of each new operation sees what is spoilt, on the rank that has an output. */
+TEST(Perf, SpoiltBlocksAreCounted)
+{
+    Command c(Words{kPerf, "reduce_scatter_v", "all_gather_v", "all_to_all_v", "gather_v",
+                    "scatter_v", "gather", "scatter"} +
+              words("--uneven -t 3 -b 3000 -e 3000 -n 1 -w 0 -d int32 -r 1 --inject 5"));
+    EXPECT_EQ(c.finish(), 1) << c.out << c.err;
+    const std::vector<Words> table = rows(c.out);
+    EXPECT_EQ(table.size(), 7u);
+    for (const Words &row : table) {
+        EXPECT_EQ(row[8], "5") << row[1];
+        EXPECT_EQ(row[12], "5") << row[1];
+    }
+}
+
 TEST(Perf, ProcessesTimesThreads)
 {
     Command c(Words{kRun, "-n", "2", kPerf, "all_reduce"} + words("-t 2 -b 64 -e 64 -n 2 -w 1"));
@@ -157,7 +190,8 @@ TEST(Perf, RegisteredBuffers)
 TEST(Perf, CountsInjectedCorruptionExactly)
 {
     for (const char *op : kOps) {
-        if (strcmp(op, "barrier") == 0)
+        const std::string name = op; /* v-variants: SpoiltBlocksAreCounted */
+        if (name == "barrier" || name.compare(name.size() - 2, 2, "_v") == 0)
             continue;
         for (const char *type : {"float", "bfloat16", "uint8"}) {
             Command c(Words{kPerf, op} +
@@ -247,10 +281,10 @@ TEST(Perf, JsonIsOneObjectWithResults)
         size_t found = 0;
         for (size_t at = text.find("\"results\""); (at = text.find(quoted, at)) != text.npos; at++)
             found++;
-        EXPECT_EQ(found, 3u * 2 + 3 + 1) << key;
+        EXPECT_EQ(found, 2u * 3 * 2 + 1) << key;
     }
     std::vector<std::string> lines = Command::split(slurp(csv));
-    ASSERT_EQ(lines.size(), 11u);
+    ASSERT_EQ(lines.size(), 14u);
     EXPECT_EQ(lines[0].compare(0, 25, "op,size_bytes,count,type,"), 0);
     EXPECT_EQ(lines[1].compare(0, 35, "all_reduce,1024,256,float32,sum,-1,"), 0) << lines[1];
     if (!have_tool("python3"))
@@ -260,7 +294,7 @@ TEST(Perf, JsonIsOneObjectWithResults)
          "import json, sys\n"
          "d = json.load(sys.stdin)\n"
          "assert d['ranks'] == 2 and d['processes'] == 2 and d['wrong'] == 0\n"
-         "assert len(d['results']) == 10\n"
+         "assert len(d['results']) == 13\n"
          "for r in d['results']:\n"
          "    assert r['wrong'] == 0 and isinstance(r['inplace'], bool)\n"
          "    assert 0 < r['time_us_min'] <= r['time_us_median'] <= r['time_us_p99'] <= "
@@ -381,13 +415,14 @@ TEST(Perf, OneRankThatFailsEndsTheOthers)
 TEST(Perf, ListsTheChoiceOfEachSize)
 {
     Command command(Words{"env", "TWILL_ALGO=ring", kRun, "-n", "3", kPerf} +
-                    words("all_reduce send_recv --list -b 8 -e 64 -f 8"));
+                    words("all_reduce send_recv all_gather_v --list -b 8 -e 64 -f 8"));
     ASSERT_EQ(command.finish(), 0) << command.err;
     std::vector<Words> list = rows(command.out);
-    ASSERT_EQ(list.size(), 4u) << command.out;
+    ASSERT_EQ(list.size(), 6u) << command.out;
     EXPECT_EQ(list[0], (Words{"8", "2", "float32", "ring", "simple", "1"}));
     EXPECT_EQ(list[1], (Words{"64", "16", "float32", "ring", "simple", "1"}));
     EXPECT_EQ(list[3], (Words{"64", "16", "float32", "point", "to", "point"}));
+    EXPECT_EQ(list[5], (Words{"60", "5", "float32", "ring", "simple", "1"}));
 }
 
 /* A rank is killed in mid-run: the others say so and end by themselves, long before the grace. */

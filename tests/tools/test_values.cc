@@ -157,30 +157,71 @@ struct Shape {
     size_t bytes;
     int ranks;
     size_t count, size_bytes, send_count, recv_count;
+    int rank;
+    bool uneven;
 };
 
 TEST(PerfShapes, CountBytesAsNcclTestsDo)
 {
     const Shape shapes[] = {
-        {PERF_ALL_REDUCE, 1024, 4, 256, 1024, 256, 256},
-        {PERF_BROADCAST, 1023, 4, 255, 1020, 255, 255},
-        {PERF_REDUCE_SCATTER, 1024, 4, 64, 1024, 256, 64},
-        {PERF_REDUCE_SCATTER, 1024, 3, 85, 1020, 255, 85},
-        {PERF_ALL_GATHER, 1024, 4, 64, 1024, 64, 256},
-        {PERF_ALL_TO_ALL, 1024, 4, 64, 1024, 256, 256},
-        {PERF_ALL_GATHER, 8, 4, 0, 0, 0, 0},
-        {PERF_SEND_RECV, 16, 2, 4, 16, 4, 4},
-        {PERF_BARRIER, 1024, 4, 0, 0, 0, 0},
+        {PERF_ALL_REDUCE, 1024, 4, 256, 1024, 256, 256, 0, false},
+        {PERF_BROADCAST, 1023, 4, 255, 1020, 255, 255, 0, false},
+        {PERF_REDUCE_SCATTER, 1024, 4, 64, 1024, 256, 64, 0, false},
+        {PERF_REDUCE_SCATTER, 1024, 3, 85, 1020, 255, 85, 0, false},
+        {PERF_ALL_GATHER, 1024, 4, 64, 1024, 64, 256, 0, false},
+        {PERF_ALL_TO_ALL, 1024, 4, 64, 1024, 256, 256, 0, false},
+        {PERF_ALL_GATHER, 8, 4, 0, 0, 0, 0, 0, false},
+        {PERF_SEND_RECV, 16, 2, 4, 16, 4, 4, 0, false},
+        {PERF_BARRIER, 1024, 4, 0, 0, 0, 0, 0, false},
+        {PERF_GATHER, 1024, 4, 64, 1024, 64, 256, 0, false},
+        {PERF_SCATTER, 1024, 4, 64, 1024, 256, 64, 0, false},
+        {PERF_GATHER_V, 1024, 4, 64, 1024, 64, 256, 0, false},
+        /* blocks of 126, 84, 42 and 0 elements */
+        {PERF_GATHER, 1024, 4, 64, 1024, 64, 256, 1, true},
+        {PERF_GATHER_V, 1024, 4, 64, 1008, 126, 252, 0, true},
+        {PERF_ALL_GATHER_V, 1024, 4, 64, 1008, 84, 252, 1, true},
+        {PERF_SCATTER_V, 1024, 4, 64, 1008, 252, 42, 2, true},
+        {PERF_REDUCE_SCATTER_V, 1024, 4, 64, 1008, 252, 0, 3, true},
+        {PERF_ALL_TO_ALL_V, 1024, 4, 64, 1008, 252, 252, 3, true},
     };
     for (const Shape &s : shapes) {
         struct perf_case c = {};
         c.op = s.op;
         c.type = TWILL_FLOAT32;
-        perf_case_shape(&c, s.bytes, s.ranks);
+        struct perf_options options = {};
+        options.uneven = s.uneven;
+        struct perf_rank rank = {};
+        rank.options = &options;
+        rank.rank = s.rank;
+        rank.size = s.ranks;
+        perf_case_shape(&rank, &c, s.bytes);
         EXPECT_EQ(c.count, s.count) << perf_op_info(s.op)->name;
         EXPECT_EQ(c.size_bytes, s.size_bytes) << perf_op_info(s.op)->name;
         EXPECT_EQ(c.send_count, s.send_count) << perf_op_info(s.op)->name;
         EXPECT_EQ(c.recv_count, s.recv_count) << perf_op_info(s.op)->name;
+    }
+}
+
+/* Whoever sends and whoever receives a block say the same of it, and blocks are packed. */
+TEST(PerfShapes, UnevenBlocksFitTogether)
+{
+    const int n = 5;
+    for (const enum perf_op op : {PERF_ALL_TO_ALL_V, PERF_ALL_GATHER_V, PERF_SCATTER_V}) {
+        struct perf_case c = {};
+        c.op = op;
+        c.uneven = true;
+        c.count = 100;
+        size_t in_at = 0, out_at = 0;
+        for (int peer = 0; peer < n; peer++) {
+            if (perf_op_info(op)->many_in) {
+                EXPECT_EQ(perf_case_in_first(&c, n, 2, peer), in_at);
+            }
+            if (perf_op_info(op)->many_out) {
+                EXPECT_EQ(perf_case_out_first(&c, n, peer, 2), out_at);
+            }
+            in_at += perf_case_block(&c, n, 2, peer);
+            out_at += perf_case_block(&c, n, peer, 2);
+        }
     }
 }
 

@@ -208,6 +208,23 @@ TEST(Measured, WhatWasNotMeasuredStaysInOrder)
         EXPECT_EQ(line(graph, to), 900000u) << to;
 }
 
+/* A core's resource that another link loads as well keeps what that link has. */
+TEST(Measured, ResourcesThatAreSharedStayLargeEnough)
+{
+    Graph graph("arm-64c");
+    struct tw_topo_machine *m = &graph.machine();
+    struct tw_topo_link *core = &m->links[m->nodes[graph.nth(TW_NODE_CORE, 0)].uplink];
+    struct tw_topo_link *cache = &m->links[m->nodes[graph.nth(TW_NODE_CACHE, 0)].uplink];
+    core->resource[0] = cache->resource[1];
+    ASSERT_EQ(tw_topo_graph_seal(graph.g), TWILL_OK) << tw_fail_text();
+    struct tw_topo_measured measured = {};
+    measured.copy_bytes_per_s[TW_TOPO_COPY_L3] = 5000000000;
+    ASSERT_EQ(tw_topo_measured_apply(&measured, m), TWILL_OK);
+    EXPECT_EQ(tw_topo_graph_seal(graph.g), TWILL_OK) << tw_fail_text();
+    EXPECT_EQ(core->bytes_per_s[0], 5000000000u);
+    EXPECT_EQ(m->resources[cache->resource[1]].bytes_per_s, cache->bytes_per_s[1]);
+}
+
 /* A cache that spans NUMA nodes stands above them; nothing may become less than nothing. */
 TEST(Measured, KindsInAnotherOrder)
 {

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <thread>
@@ -12,6 +13,8 @@
 #include "command.h"
 
 extern "C" {
+#include "base/time.h"
+#include "topo/line.h"
 #include "topo/probe.h"
 }
 
@@ -24,6 +27,11 @@ bool nothing(const struct tw_topo_measured &m)
 {
     struct tw_topo_measured none = {};
     return memcmp(&m, &none, sizeof(m)) == 0;
+}
+
+bool play(void *court, int side, uint64_t *turn, uint64_t ns, uint64_t *ps)
+{
+    return tw_topo_line_play((struct tw_topo_court *)court, side, turn, tw_now_ns() + ns, ps);
 }
 
 unsigned threads_here()
@@ -90,6 +98,40 @@ TEST(Probe, KeepsToTheAffinityOfItsCaller)
     for (uint64_t ps : m.line_ps)
         EXPECT_EQ(ps, 0u);
     EXPECT_NE(m.copy_bytes_per_s[TW_TOPO_COPY_L1], 0u);
+}
+
+/* Two processes that share pages: ranks that are bound to a CPU each measure so. */
+TEST(Line, IsPlayedBetweenProcesses)
+{
+    void *pages = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(pages, MAP_FAILED);
+    uint64_t turn = 0, first = 0, second = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        uint64_t ps = 0;
+        bool played = play(pages, 1, &turn, kEnough, &ps) && play(pages, 1, &turn, kEnough, &ps);
+        _exit(played && ps > 0 ? 0 : 1);
+    }
+    EXPECT_TRUE(play(pages, 0, &turn, kEnough, &first));
+    EXPECT_TRUE(play(pages, 0, &turn, kEnough, &second));
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    EXPECT_GT(first, 100u);
+    EXPECT_GT(second, 100u);
+    munmap(pages, 4096);
+}
+
+TEST(Line, EndsWithoutAnother)
+{
+    alignas(256) unsigned char pages[4096] = {};
+    uint64_t turn = 0, ps = 77;
+    EXPECT_FALSE(play(pages, 0, &turn, 1000000, &ps));
+    EXPECT_EQ(ps, 77u);
+    /* and for the one that comes later, at once */
+    turn = 0;
+    EXPECT_FALSE(play(pages, 1, &turn, kEnough, &ps) && play(pages, 1, &turn, kEnough, &ps));
+    EXPECT_EQ(ps, 77u);
 }
 
 TEST(Probe, EndsWhenItsTimeDoes)

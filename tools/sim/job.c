@@ -15,10 +15,14 @@
 #define FIFO_LEAST 1024u
 #define FIFO_ALL ((uint64_t)2 << 20)
 #define SCRATCH_BYTES ((size_t)256 << 10)
+#define GPU_FIFO_BYTES ((uint64_t)4 << 20) /* a device's staging is not scarce */
+#define GPU_SCRATCH_BYTES ((size_t)64 << 20)
 
-static uint64_t fifo_bytes_of(int nranks)
+static uint64_t fifo_bytes_of(int nranks, bool gpus)
 {
-    uint64_t bytes = FIFO_MOST;
+    uint64_t bytes = gpus ? GPU_FIFO_BYTES : FIFO_MOST;
+    if (gpus)
+        return bytes;
     while (bytes > FIFO_LEAST && bytes * (uint64_t)(nranks - 1) > FIFO_ALL)
         bytes /= 2;
     return bytes;
@@ -59,8 +63,10 @@ static enum twill_status plan_add(const struct sim_job_options *options,
 enum twill_status sim_job_open(const struct sim_job_options *options,
                                const struct sim_machine *machine, struct sim_job *job)
 {
-    struct sim_job made = {.fifo_bytes = options->fifo_bytes ? options->fifo_bytes
-                                                             : fifo_bytes_of(options->nranks)};
+    struct sim_job made = {.fifo_bytes = options->fifo_bytes
+                                             ? options->fifo_bytes
+                                             : fifo_bytes_of(options->nranks, machine->gpus),
+                           .scratch_bytes = machine->gpus ? GPU_SCRATCH_BYTES : SCRATCH_BYTES};
     enum twill_status status = TWILL_OK;
     if (options->plan)
         status = plan_add(options, machine, &made);
@@ -90,7 +96,7 @@ enum twill_status sim_job_price(const struct sim_job *job, const struct tw_cost_
     struct tw_cost_call call = {.count = count, .type_bytes = type_bytes, .in_place = in_place};
     struct tw_exec_shape shape;
     enum twill_status status =
-        tw_exec_shape(job->facts, count, type_bytes, job->fifo_bytes, SCRATCH_BYTES, &shape);
+        tw_exec_shape(job->facts, count, type_bytes, job->fifo_bytes, job->scratch_bytes, &shape);
     if (tw_failed(status))
         return status;
     call.shape = (struct tw_cost_shape){shape.slice_elems, shape.slices, shape.loops};

@@ -37,7 +37,7 @@ static const char help[] =
     "  --per-host N     ranks of a host (as many as it has CPUs or GPUs)\n"
     "  --cyclic         one rank on each host in turn, not host by host\n"
     "  --net tcp|rdma   between hosts (rdma)\n"
-    "  --fifo BYTES     of each FIFO (as communicators take them from TWILL_STAGING=32M)\n"
+    "  --fifo BYTES     of each FIFO (what communicators take from TWILL_STAGING=32M; on GPUs 4M)\n"
     "  --cost FILE      what steps and links cost; else TWILL_COST_FILE, else built in\n"
     "\n"
     "  --check          prove the plan, however long it takes\n"

@@ -51,13 +51,15 @@ struct sim_job_options {
     int nranks, root;
     uint32_t channels;
     uint32_t param;      /* the algorithm's own; 0: its default */
-    uint64_t fifo_bytes; /* of each FIFO; 0: what a process with TWILL_STAGING=32M would take */
+    uint64_t fifo_bytes; /* of each FIFO; 0: what a process with TWILL_STAGING=32M would take, on
+                            GPUs 4M */
 };
 
 struct sim_job {
     struct tw_cost_prog *prog; /* owned */
     struct tw_plan *facts;     /* owned: rank 0's program and all facts */
     uint64_t fifo_bytes;
+    size_t scratch_bytes;
 };
 
 /** Generate and link, rank by rank where there are many. */
