@@ -277,16 +277,47 @@ static bool is_unpriced(const struct tw_choose_args *args, enum tw_coll coll)
     return args->nranks == 1 || args->nranks > TW_CHOOSE_RANKS_MOST || tw_coll_rule(coll)->some;
 }
 
-enum twill_status tw_choose_algo(struct tw_choose *choose, enum tw_coll coll, uint64_t bytes,
+uint32_t tw_choose_small(int nranks, enum tw_coll coll)
+{
+    const struct tw_coll_rule *rule = tw_coll_rule(coll);
+    bool groups = rule->in.many || rule->out.many;
+    return tw_choose_class(TW_CHOOSE_SMALL_BYTES * (groups ? (uint64_t)nranks : 1));
+}
+
+/* Of first and last and, unless these chose alike, of those between. */
+static enum twill_status pick_span(struct tw_choose *choose, enum tw_coll coll, uint32_t first,
+                                   uint32_t last)
+{
+    const struct tw_algo **chosen = choose->chosen[coll];
+    enum twill_status status = TWILL_OK;
+    if (!chosen[first])
+        status = pick(choose, coll, first, &chosen[first]);
+    if (!tw_failed(status) && !chosen[last])
+        status = pick(choose, coll, last, &chosen[last]);
+    if (tw_failed(status) || last - first < 2)
+        return status;
+    for (uint32_t class = first + 1; class < last && chosen[first] == chosen[last]; class ++)
+        chosen[class] = chosen[first];
+    uint32_t middle = first + (last - first) / 2;
+    if (chosen[first] == chosen[last])
+        return TWILL_OK;
+    status = pick_span(choose, coll, first, middle);
+    return tw_failed(status) ? status : pick_span(choose, coll, middle, last);
+}
+
+enum twill_status tw_choose_algo(struct tw_choose *choose, enum tw_coll coll, uint32_t class,
                                  const struct tw_algo **algo)
 {
     if (is_unpriced(&choose->args, coll))
-        return pick_unpriced(&choose->args, coll, tw_coll_rule(coll)->some ? 0 : bytes, algo);
+        return pick_unpriced(&choose->args, coll, tw_coll_rule(coll)->some ? 0 : class_bytes(class),
+                             algo);
     enum twill_status status = TWILL_OK;
-    uint32_t class = tw_choose_class(bytes);
     (void)pthread_mutex_lock(&choose->lock);
     const struct tw_algo **chosen = &choose->chosen[coll][class];
-    if (!*chosen)
+    uint32_t small = tw_choose_small((int)choose->args.nranks, coll);
+    if (!*chosen && class <= small)
+        status = pick_span(choose, coll, 0, small);
+    else if (!*chosen)
         status = pick(choose, coll, class, chosen);
     if (!tw_failed(status))
         *algo = *chosen;

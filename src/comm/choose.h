@@ -9,7 +9,7 @@
 
 /* Ranks up to which algorithms are priced; beyond it pricing would take longer than it saves, and
  * tw_algo_choose decides. */
-#define TW_CHOOSE_RANKS_MOST 64
+#define TW_CHOOSE_RANKS_MOST 32
 
 /* All that a choice depends on. Equal on all ranks of a communicator. */
 struct tw_choose_args {
@@ -45,16 +45,21 @@ void tw_choose_put(struct tw_choose *choose); /* NULL: nothing */
  * there to the next power. */
 #define TW_CHOOSE_CLASSES 82
 uint32_t tw_choose_class(uint64_t bytes);
+/* Calls for which each rank gives or gets so many bytes are small. */
+#define TW_CHOOSE_SMALL_BYTES 4096
+/** The last class of a collective's small calls. */
+uint32_t tw_choose_small(int nranks, enum tw_coll coll);
 
 /**
  * The algorithm for calls of a size class: the cheapest at its least size of those that are allowed
  * and fit the links. Priced when first asked for, which takes from 0.1 ms (2 ranks) to tens of ms
- * (tens of ranks); later answers take a lock.
+ * (tens of ranks), small classes all together: those between two that chose alike choose so too,
+ * without a price of their own. Later answers take a lock.
  *
- * @param bytes  of the larger of the call's buffers
+ * @param size_class  tw_choose_class of the bytes of the larger of the call's buffers
  * @return TWILL_OK; TWILL_ERR_UNSUPPORTED none is allowed, or none fits
  */
-enum twill_status tw_choose_algo(struct tw_choose *choose, enum tw_coll coll, uint64_t bytes,
+enum twill_status tw_choose_algo(struct tw_choose *choose, enum tw_coll coll, uint32_t size_class,
                                  const struct tw_algo **algo);
 
 /**

@@ -272,7 +272,18 @@ static enum twill_status entry_get_other(struct tw_plans *plans, const struct tw
 /* ---- who decides ------------------------------------------------------------------------------
  */
 
-/* Without a lock or a price after the first call of a size class. */
+static enum twill_status class_pick(struct tw_plans *plans, enum tw_coll coll, uint32_t class,
+                                    const struct tw_algo **algo)
+{
+    const struct tw_algo **chosen = &plans->chosen[coll][class];
+    enum twill_status status = TWILL_OK;
+    if (!*chosen)
+        status = tw_choose_algo(plans->choose, coll, class, chosen);
+    *algo = *chosen;
+    return status;
+}
+
+/* Without a lock or a price after the first call of a size class; small calls are all of one. */
 static enum twill_status pick_find(struct tw_plans *plans, const struct tw_call_info *info,
                                    struct pick *pick)
 {
@@ -280,15 +291,30 @@ static enum twill_status pick_find(struct tw_plans *plans, const struct tw_call_
         *pick = (struct pick){plans->forced[info->coll], plans->forced_param[info->coll]};
         return TWILL_OK;
     }
-    uint64_t bytes = call_bytes(info, plans->comm->size);
-    const struct tw_algo **chosen = &plans->chosen[info->coll][tw_choose_class(bytes)];
-    *pick = (struct pick){.algo = *chosen};
+    uint32_t class = tw_choose_class(call_bytes(info, plans->comm->size));
+    uint32_t small = tw_choose_small(plans->comm->size, info->coll);
+    *pick = (struct pick){.algo = plans->chosen[info->coll][class]};
     if (pick->algo)
         return TWILL_OK;
-    enum twill_status status = tw_choose_algo(plans->choose, info->coll, bytes, &pick->algo);
-    if (!tw_failed(status))
-        *chosen = pick->algo;
-    return status;
+    enum twill_status status = TWILL_OK;
+    for (uint32_t c = 0; c <= small && class <= small && !tw_failed(status); c++)
+        status = class_pick(plans, info->coll, c, &pick->algo);
+    return tw_failed(status) ? status : class_pick(plans, info->coll, class, &pick->algo);
+}
+
+/* The first small call of a collective and root makes the plans of all small ones: later ones then
+ * need no memory. What fails here fails again where it is called for. */
+static void small_make(struct tw_plans *plans, const struct tw_call_info *info)
+{
+    uint32_t small = tw_choose_small(plans->comm->size, info->coll);
+    if (plans->forced[info->coll] || tw_choose_class(call_bytes(info, plans->comm->size)) > small)
+        return;
+    for (uint32_t class = 0; class <= small; class ++) {
+        struct pick pick = {.algo = plans->chosen[info->coll][class]};
+        struct tw_plans_entry *entry;
+        if (pick.algo && !entry_find(plans, info, &pick))
+            (void)entry_get(plans, info, &pick, &entry);
+    }
 }
 
 static enum twill_status file_get(const struct tw_plans *plans, const struct tw_call_info *info,
@@ -312,6 +338,8 @@ enum twill_status tw_plans_get(struct tw_plans *plans, const struct tw_call_info
     struct pick pick = {.algo = NULL};
     struct tw_plans_entry *entry = NULL;
     enum twill_status status = pick_find(plans, info, &pick);
+    if (!tw_failed(status) && !entry_find(plans, info, &pick))
+        small_make(plans, info);
     if (!tw_failed(status))
         status = entry_get(plans, info, &pick, &entry);
     if (tw_failed(status) && !plans->forced[info->coll])
@@ -351,7 +379,8 @@ enum twill_status tw_plans_price(const struct tw_plans *plans, const struct tw_c
     const struct tw_algo *algo = plans->forced[info->coll];
     enum twill_status status =
         algo ? TWILL_OK
-             : tw_choose_algo(plans->choose, info->coll, call_bytes(info, comm->size), &algo);
+             : tw_choose_algo(plans->choose, info->coll,
+                              tw_choose_class(call_bytes(info, comm->size)), &algo);
     struct tw_plan *plan = NULL;
     if (!tw_failed(status))
         status = algo->generate(&args, &plan);

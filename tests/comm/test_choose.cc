@@ -37,7 +37,8 @@ class Choose : public testing::Test
     const tw_algo *algo(tw_coll coll, uint64_t bytes)
     {
         const tw_algo *algo = nullptr;
-        EXPECT_EQ(tw_choose_algo(choose_, coll, bytes, &algo), TWILL_OK) << tw_fail_text();
+        EXPECT_EQ(tw_choose_algo(choose_, coll, tw_choose_class(bytes), &algo), TWILL_OK)
+            << tw_fail_text();
         return algo;
     }
     /* UINT64_MAX: it does not fit. */
@@ -100,7 +101,8 @@ TEST_F(Choose, KeepsToWhatIsAllowed)
     open();
     EXPECT_STREQ(algo(TW_COLL_ALL_REDUCE, 8)->name, "ring");
     const tw_algo *none = nullptr;
-    EXPECT_EQ(tw_choose_algo(choose_, TW_COLL_BROADCAST, 8, &none), TWILL_ERR_UNSUPPORTED);
+    EXPECT_EQ(tw_choose_algo(choose_, TW_COLL_BROADCAST, tw_choose_class(8), &none),
+              TWILL_ERR_UNSUPPORTED);
     EXPECT_EQ(none, nullptr);
 }
 
@@ -109,7 +111,8 @@ TEST_F(Choose, LinksWithoutRoomAreAnError)
     args_.fifo_bytes = 64;
     open();
     const tw_algo *none = nullptr;
-    EXPECT_EQ(tw_choose_algo(choose_, TW_COLL_ALL_REDUCE, 8, &none), TWILL_ERR_UNSUPPORTED);
+    EXPECT_EQ(tw_choose_algo(choose_, TW_COLL_ALL_REDUCE, tw_choose_class(8), &none),
+              TWILL_ERR_UNSUPPORTED);
     EXPECT_NE(strstr(tw_fail_text(), "room"), nullptr) << tw_fail_text();
 }
 
