@@ -9,9 +9,9 @@
  *   -1..-19   the caller's arguments or order of calls: nothing was done, nothing is broken;
  *   -20..-39  this machine: nothing was started, unless twill_comm_async_error says otherwise;
  *   -40..-59  the other ranks: the communicator has failed. Every later call on it returns the
- *             failure that came first; only shrink, abort, destroy, queries are of use. Buffers of the
- *             calls that were cut short hold anything.
- * Outputs are written on success only, unless a function says otherwise.
+ *             failure that came first; only shrink, abort, destroy, queries are of use. Buffers of
+ * the calls that were cut short hold anything. Outputs are written on success only, unless a
+ * function says otherwise.
  *
  * Matching. The ranks of a communicator make the same collective calls in the same order, with
  * equal counts, type, op and root; sends and receives of a pair match in their order, with equal

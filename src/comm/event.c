@@ -97,14 +97,12 @@ bool tw_stream_settle(struct tw_stream *stream)
     return moved;
 }
 
-/* Takes over a reference of mark. */
+/* Takes over a reference of mark, unless it fails. */
 static enum twill_status mark_add(struct tw_stream *stream, struct tw_mark *mark, bool is_wait)
 {
     struct tw_op *op = tw_alloc(sizeof *op);
-    if (!op) {
-        mark_put(mark);
+    if (!op)
         return TWILL_ERR_NOMEM;
-    }
     op->mark = mark;
     op->is_wait = is_wait;
     op->stream = stream;
@@ -168,7 +166,7 @@ enum twill_status tw_event_record(struct tw_event *event, struct tw_stream *stre
         mark_put(event->mark);
         event->mark = mark;
     } else {
-        mark_put(mark);
+        free(mark);
     }
     tw_progress_unlock(event->proc->progress, true);
     return status;
@@ -186,8 +184,10 @@ enum twill_status tw_event_wait(struct tw_stream *stream, struct tw_event *event
     if (tw_failed(status))
         return status;
     tw_progress_lock(event->proc->progress);
-    event->mark->refs++;
+    event->mark->refs++; /* before it may be reached */
     status = mark_add(stream, event->mark, true);
+    if (tw_failed(status))
+        event->mark->refs--;
     tw_progress_unlock(event->proc->progress, true);
     return status;
 }

@@ -191,8 +191,8 @@ struct tw_stream {
 /** The stream is about to get its first call: it holds on to the process state. */
 enum twill_status tw_stream_attach(struct tw_stream *stream);
 
-/** What checked calls would take as one group (simulate.c). @return TWILL_OK; TWILL_ERR_UNSUPPORTED;
- * TWILL_ERR_NOMEM */
+/** What checked calls would take as one group (simulate.c). @return TWILL_OK;
+ * TWILL_ERR_UNSUPPORTED; TWILL_ERR_NOMEM */
 enum twill_status tw_simulate(const struct tw_call *calls, size_t ncalls, uint64_t *time_ps);
 
 /** Note a call in the calling thread's open group. */

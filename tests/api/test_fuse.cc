@@ -91,6 +91,7 @@ TEST(Fuse, AmongOtherCalls)
         ASSERT_OK(twill_comm_init_all(a, 2, nullptr, nullptr), nullptr);
         ASSERT_OK(twill_comm_init_all(b, 2, nullptr, nullptr), nullptr);
         int x[2][6], got[2] = {};
+        const int own[2] = {0, 1};
         ASSERT_OK(twill_group_start(), nullptr);
         for (int r = 0; r < 2; r++) {
             for (int i = 0; i < 6; i++) {
@@ -100,7 +101,7 @@ TEST(Fuse, AmongOtherCalls)
                     twill_all_reduce(&x[r][i], &x[r][i], 1, TWILL_INT32, TWILL_SUM, comm, nullptr),
                     comm);
                 if (i == 3) {
-                    EXPECT_OK(twill_send(&r, 1, TWILL_INT32, 1 - r, a[r], nullptr), a[r]);
+                    EXPECT_OK(twill_send(&own[r], 1, TWILL_INT32, 1 - r, a[r], nullptr), a[r]);
                     EXPECT_OK(twill_recv(&got[r], 1, TWILL_INT32, 1 - r, a[r], nullptr), a[r]);
                 }
             }
@@ -109,6 +110,8 @@ TEST(Fuse, AmongOtherCalls)
         for (int r = 0; r < 2; r++)
             for (int i = 0; i < 6; i++)
                 EXPECT_EQ(x[r][i], 20 * i + 1) << r << " " << i;
+        EXPECT_EQ(got[0], 1);
+        EXPECT_EQ(got[1], 0);
         for (int r = 0; r < 2; r++) {
             EXPECT_OK(twill_comm_destroy(a[r]), nullptr);
             EXPECT_OK(twill_comm_destroy(b[r]), nullptr);

@@ -119,10 +119,10 @@ TEST_F(Status, TheNewestSixteenKeysAreRemembered)
 
 TEST_F(Status, ThreadsDoNotSeeEachOther)
 {
-    const uint64_t key = 77;
+    static const uint64_t key = 77;
     tw_fail(TWILL_ERR_PEER, "mine");
     tw_last_error_keep(key);
-    std::thread([key] {
+    std::thread([] {
         EXPECT_STREQ("", tw_fail_text());
         EXPECT_EQ(nullptr, tw_last_error_find(key));
         tw_fail(TWILL_ERR_PEER, "theirs");
