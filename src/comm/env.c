@@ -271,13 +271,14 @@ static enum twill_status hosts_check(const struct tw_host *host, const struct en
 {
     if (env->size == 1 || env->local_size == env->size)
         return TWILL_OK;
-    if (env->local_size >= 0)
+    if (env->local_size >= 0) {
         return tw_fail(TWILL_ERR_UNSUPPORTED,
                        "%s: %d of the job's %d ranks are on this host, %s%s%.80s: this build "
                        "connects ranks of one host",
                        env->launcher, env->local_size, env->size, host->name,
                        env->leader != NULL ? "; rank 0 is on " : "",
                        env->leader != NULL ? env->leader : "");
+    }
     if (env->leader == NULL || tw_host_here(env->leader) != TW_HERE_NO)
         return TWILL_OK;
     return tw_fail(TWILL_ERR_UNSUPPORTED,
