@@ -3,13 +3,13 @@
  * Never knows: what they measure. */
 #include "config.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cli.h"
 #include "perf.h"
 
 #define GUARD_BYTES 4096 /* around each buffer; keeps the data aligned to a page */
@@ -111,7 +111,7 @@ static int run_sweep(struct perf_rank *rank)
     if (options->root >= rank->size) {
         if (rank->rank == 0)
             fprintf(stderr, "twill-perf: -r %d: there are %d ranks\n", options->root, rank->size);
-        return PERF_EXIT_USAGE;
+        return CLI_EXIT_USAGE;
     }
     bool good = (rank->rank != 0 || perf_files_try(options)) && rank_create(rank) &&
                 perf_sweep(rank, &rows);
@@ -145,7 +145,7 @@ static void *work(void *argument)
     }
     worker->status = run_rank(worker->job, comm);
     enum twill_status status = twill_comm_destroy(comm);
-    if (worker->status < PERF_EXIT_USAGE && status != TWILL_OK) {
+    if (worker->status < CLI_EXIT_USAGE && status != TWILL_OK) {
         fprintf(stderr, "twill-perf: cannot end the communicator: %s: %s\n",
                 twill_status_string(status), twill_last_error(NULL));
         worker->status = PERF_EXIT_FAILED;
@@ -205,29 +205,12 @@ static int run(struct job *job)
     return status;
 }
 
-/* A standard stream that was closed would become one of the sockets or files opened below. It is
- * held by a descriptor that can only be read, so that writing to it still fails, and is noticed. */
-static void hold_standard_streams(void)
-{
-    int fd;
-    do
-        fd = open("/dev/null", O_RDONLY);
-    while (fd >= 0 && fd <= 2);
-    if (fd > 2)
-        close(fd);
-}
-
 int main(int argc, char **argv)
 {
     struct job job = {0};
-    hold_standard_streams();
+    cli_streams_hold();
     int status = perf_options_parse(&job.options, argc, argv);
-    if (status < 0)
+    if (status == CLI_GO_ON)
         status = run(&job);
-    bool lost = ferror(stdout); /* by an earlier flush */
-    if ((fclose(stdout) != 0 || lost) && status < PERF_EXIT_USAGE) {
-        fputs("twill-perf: standard output could not be written\n", stderr);
-        status = PERF_EXIT_FAILED;
-    }
-    return status;
+    return cli_output_close(status, PERF_EXIT_FAILED);
 }

@@ -2,16 +2,17 @@
 /* Knows: twill-perf's command line and the names of things. Never knows: how they are measured. */
 #include "config.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "cli.h"
 #include "perf.h"
+
+const char cli_program[] = "twill-perf";
 
 static const char help[] =
     "usage: twill-perf OPERATION... [options]\n"
@@ -119,58 +120,23 @@ bool perf_redop_fits(twill_redop_t redop, twill_type_t type)
 }
 size_t perf_type_bytes(twill_type_t type) { return type_rows[type].bytes; }
 
-static int usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static int usage(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fputs("twill-perf: ", stderr);
-    vfprintf(stderr, format, args);
-    fputs(" (twill-perf --help)\n", stderr);
-    va_end(args);
-    return PERF_EXIT_USAGE;
-}
-
-static int parse_int(const char *option, const char *text, long least, long most, int *value)
-{
-    char *end;
-    errno = 0;
-    long parsed = strtol(text, &end, 10);
-    if (end == text || *end || errno || parsed < least || parsed > most)
-        return usage("%s takes a number from %ld to %ld, not '%s'", option, least, most, text);
-    *value = (int)parsed;
-    return -1;
-}
-
 static int parse_u64(const char *option, const char *text, uint64_t *value)
 {
     char *end;
     errno = 0;
     unsigned long long parsed = strtoull(text, &end, 0);
     if (end == text || *end || errno || text[strspn(text, " \t")] == '-')
-        return usage("%s takes a number, not '%s'", option, text);
+        return cli_usage("%s takes a number, not '%s'", option, text);
     *value = parsed;
-    return -1;
+    return CLI_GO_ON;
 }
 
 static int parse_bytes(const char *option, const char *text, size_t *bytes)
 {
-    static const char units[] = "KMGT";
-    char *end;
-    double value = strtod(text, &end);
-    const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
-    const char *rest = end;
-    if (end != text && unit) {
-        for (long i = 0; i <= unit - units; i++)
-            value *= 1024;
-        rest = end[1] == 'i' ? end + 2 : end + 1;
-        unit = *rest == 'B' || rest == end + 1 ? unit : NULL; /* KiB, not Ki */
-    }
-    rest += *rest == 'B';
-    if (end == text || *rest || (*end && !unit && *end != 'B') || !(value >= 0 && value < 0x1p60))
-        return usage("%s takes bytes, for instance 8, 64K or 1.5M, not '%s'", option, text);
+    uint64_t value = *bytes;
+    int status = cli_bytes(option, text, 0, (uint64_t)1 << 60, &value);
     *bytes = (size_t)value;
-    return -1;
+    return status;
 }
 
 static int parse_type(struct perf_options *options, const char *text)
@@ -181,7 +147,7 @@ static int parse_type(struct perf_options *options, const char *text)
         if (options->all_types || strcmp(text, type_rows[i].name) == 0 ||
             strcmp(text, type_rows[i].other) == 0)
             options->types[options->type_count++] = (twill_type_t)i;
-    return options->type_count ? -1 : usage("-d: unknown type '%s'", text);
+    return options->type_count ? CLI_GO_ON : cli_usage("-d: unknown type '%s'", text);
 }
 
 static int parse_redop(struct perf_options *options, const char *text)
@@ -191,7 +157,7 @@ static int parse_redop(struct perf_options *options, const char *text)
     for (int i = 0; i < PERF_REDOP_COUNT; i++)
         if (options->all_redops || strcmp(text, redop_names[i]) == 0)
             options->redops[options->redop_count++] = (twill_redop_t)i;
-    return options->redop_count ? -1 : usage("-o: unknown operation '%s'", text);
+    return options->redop_count ? CLI_GO_ON : cli_usage("-o: unknown operation '%s'", text);
 }
 
 static int parse_op(struct perf_options *options, const char *text)
@@ -202,41 +168,42 @@ static int parse_op(struct perf_options *options, const char *text)
             continue;
         found = true;
         if (options->op_count == PERF_OP_COUNT)
-            return usage("too many operations");
+            return cli_usage("too many operations");
         options->ops[options->op_count++] = (enum perf_op)i;
     }
-    return found ? -1 : usage("unknown operation '%s'", text);
+    return found ? CLI_GO_ON : cli_usage("unknown operation '%s'", text);
 }
 
 static int parse_root(struct perf_options *options, const char *text)
 {
     if (strcmp(text, "all") != 0)
-        return parse_int("-r", text, -1, INT_MAX, &options->root);
+        return cli_int("-r", text, -1, INT_MAX, &options->root);
     options->root = PERF_ROOT_ALL;
-    return -1;
+    return CLI_GO_ON;
 }
 
 static int parse_absent(int option)
 {
     switch (option) {
     case 'g':
-        return usage("-g: this build has no GPU support; ranks of host memory come from "
-                     "twill-run -n and -t");
+        return cli_usage("-g: this build has no GPU support; ranks of host memory come from "
+                         "twill-run -n and -t");
     case 'G':
-        return usage("-G: this build has no CUDA graphs, since it has no GPU support");
+        return cli_usage("-G: this build has no CUDA graphs, since it has no GPU support");
     default:
         if (strcmp(optarg, "host") == 0)
-            return -1;
-        return strcmp(optarg, "cuda") == 0 ? usage("--device cuda: this build has no GPU support")
-                                           : usage("--device takes host or cuda, not '%s'", optarg);
+            return CLI_GO_ON;
+        return strcmp(optarg, "cuda") == 0
+                   ? cli_usage("--device cuda: this build has no GPU support")
+                   : cli_usage("--device takes host or cuda, not '%s'", optarg);
     }
 }
 
 static int parse_registered(struct perf_options *options, const char *text)
 {
     if (strcmp(text, "2") == 0)
-        return usage("-R 2: symmetric windows are not in this build");
-    return parse_int("-R", text, 0, 1, &options->registered);
+        return cli_usage("-R 2: symmetric windows are not in this build");
+    return cli_int("-R", text, 0, 1, &options->registered);
 }
 
 static int parse_number(struct perf_options *options, int option)
@@ -249,15 +216,15 @@ static int parse_number(struct perf_options *options, int option)
     case 'i':
         return parse_bytes("-i", optarg, &options->step_bytes);
     case 'f':
-        return parse_int("-f", optarg, 2, 1 << 20, &options->step_factor);
+        return cli_int("-f", optarg, 2, 1 << 20, &options->step_factor);
     case 'n':
-        return parse_int("-n", optarg, 1, 1000000, &options->iterations);
+        return cli_int("-n", optarg, 1, 1000000, &options->iterations);
     case 'w':
-        return parse_int("-w", optarg, 0, 1000000, &options->warmup);
+        return cli_int("-w", optarg, 0, 1000000, &options->warmup);
     case 'c':
-        return parse_int("-c", optarg, 0, 1000000, &options->checks);
+        return cli_int("-c", optarg, 0, 1000000, &options->checks);
     case 't':
-        return parse_int("-t", optarg, 1, PERF_MAX_THREADS, &options->threads);
+        return cli_int("-t", optarg, 1, PERF_MAX_THREADS, &options->threads);
     case OPT_SEED:
         return parse_u64("--seed", optarg, &options->seed);
     default:
@@ -282,28 +249,25 @@ static int parse_one(struct perf_options *options, int option)
         return parse_absent(option);
     case OPT_UNEVEN:
         options->uneven = true;
-        return -1;
+        return CLI_GO_ON;
     case OPT_LIST:
         options->list = true;
-        return -1;
+        return CLI_GO_ON;
     case OPT_JSON:
         options->json = optarg;
-        return -1;
+        return CLI_GO_ON;
     case OPT_CSV:
         options->csv = optarg;
-        return -1;
+        return CLI_GO_ON;
     case OPT_PLOT:
         options->plot = optarg;
-        return -1;
+        return CLI_GO_ON;
     case OPT_HELP:
-        fputs(help, stdout);
-        return 0;
+        return cli_help(help);
     case OPT_VERSION:
-        printf("twill-perf %d.%d.%d\n", TWILL_VERSION_MAJOR, TWILL_VERSION_MINOR,
-               TWILL_VERSION_PATCH);
-        return 0;
+        return cli_version();
     case '?': /* getopt has said which and why */
-        return PERF_EXIT_USAGE;
+        return CLI_EXIT_USAGE;
     default:
         return parse_number(options, option);
     }
@@ -325,26 +289,27 @@ size_t perf_options_next_size(const struct perf_options *options, size_t from)
 static int check_together(const struct perf_options *options)
 {
     if (options->op_count == 0)
-        return usage("no operation given");
+        return cli_usage("no operation given");
     if (!options->all_redops && !options->all_types &&
         !perf_redop_fits(options->redops[0], options->types[0]))
-        return usage("-o %s is of integers, not of %s", redop_names[options->redops[0]],
-                     type_rows[options->types[0]].name);
+        return cli_usage("-o %s is of integers, not of %s", redop_names[options->redops[0]],
+                         type_rows[options->types[0]].name);
     if (options->min_bytes < 1)
-        return usage("-b must be at least 1");
+        return cli_usage("-b must be at least 1");
     if (options->min_bytes > options->max_bytes)
-        return usage("-b %zu is above -e %zu", options->min_bytes, options->max_bytes);
+        return cli_usage("-b %zu is above -e %zu", options->min_bytes, options->max_bytes);
     size_t sizes = 0;
     for (size_t size = options->min_bytes; size; size = perf_options_next_size(options, size))
         if (++sizes > PERF_MAX_SIZES)
-            return usage("more than %d sizes", PERF_MAX_SIZES);
+            return cli_usage("more than %d sizes", PERF_MAX_SIZES);
     double needed = 2.0 * (double)options->max_bytes * options->threads;
     double present = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     if (present > 0 && needed > present)
-        return usage("-e %zu needs %.0f MiB for the buffers of this process, and the machine has "
-                     "%.0f MiB",
-                     options->max_bytes, needed / 0x1p20, present / 0x1p20);
-    return -1;
+        return cli_usage(
+            "-e %zu needs %.0f MiB for the buffers of this process, and the machine has "
+            "%.0f MiB",
+            options->max_bytes, needed / 0x1p20, present / 0x1p20);
+    return CLI_GO_ON;
 }
 
 int perf_options_parse(struct perf_options *options, int argc, char **argv)
@@ -367,12 +332,12 @@ int perf_options_parse(struct perf_options *options, int argc, char **argv)
     while ((option = getopt_long(argc, argv, "b:e:f:i:n:w:c:d:o:r:t:g:G:R:", long_options, NULL)) !=
            -1) {
         int status = parse_one(options, option);
-        if (status >= 0)
+        if (status != CLI_GO_ON)
             return status;
     }
     for (int i = optind; i < argc; i++) {
         int status = parse_op(options, argv[i]);
-        if (status >= 0)
+        if (status != CLI_GO_ON)
             return status;
     }
     return check_together(options);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Knows: the parts of twill-perf and what they promise each other; twill by its public header.
- * Never knows: the library's inside: nothing of it is linked or included but twill.h. */
+ * Never knows: the library's inside: nothing of it is included but twill.h, nothing linked but how
+ * numbers are read. */
 #ifndef TW_PERF_PERF_H
 #define TW_PERF_PERF_H
 
@@ -12,7 +13,6 @@
 #include "twill.h"
 
 #define PERF_EXIT_WRONG 1
-#define PERF_EXIT_USAGE 2
 #define PERF_EXIT_FAILED 3
 
 /* ---- the command line (options.c) ---------------------------------------------------------- */
@@ -66,7 +66,7 @@ struct perf_options {
     const char *json, *csv, *plot; /* borrowed from argv; NULL: none */
 };
 
-/** @return -1 to go on; otherwise the status to exit with (everything has been said). */
+/** @return CLI_GO_ON; otherwise the status to exit with (everything has been said). */
 int perf_options_parse(struct perf_options *options, int argc, char **argv);
 /** The next size of the sweep, or 0 after the last (the first: from = 0). */
 size_t perf_options_next_size(const struct perf_options *options, size_t from);

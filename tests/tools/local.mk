@@ -6,6 +6,6 @@ tests_tools_test_tools_SOURCES = tests/tools/test_run.cc tests/tools/test_perf.c
 	tests/tools/test_perf_outside.cc \
 	tests/tools/test_info.cc tests/tools/test_sim.cc tests/tools/test_values.cc tests/tools/command.h \
 	perf/values.c perf/ops.c perf/options.c
-tests_tools_test_tools_CPPFLAGS = $(AM_CPPFLAGS) $(GTEST_CFLAGS) -I$(top_srcdir)/perf \
+tests_tools_test_tools_CPPFLAGS = $(AM_CPPFLAGS) $(GTEST_CFLAGS) -I$(top_srcdir)/perf -I$(top_srcdir)/tools/common \
 	-DBUILD_DIR='"$(abs_top_builddir)"' -DSOURCE_DIR='"$(abs_top_srcdir)"'
-tests_tools_test_tools_LDADD = libtwill.la -lgtest_main -lgtest -lutil -lm -lpthread
+tests_tools_test_tools_LDADD = libtwill_cli.la libtwill.la -lgtest_main -lgtest -lutil -lm -lpthread

@@ -195,13 +195,19 @@ TEST_F(Sim, SaysWhatMakesNoSense)
     } cases[] = {
         {{}, 2, "-n RANKS is missing"},
         {{"-n", "4"}, 2, "--coll COLLECTIVE is missing"},
-        {{"--coll", "all_reduce", "-n", "0"}, 2, "-n: '0' is not a number from 1 to 65536"},
-        {{"--coll", "all_reduce", "-n", "4x"}, 2, "-n: '4x'"},
+        {{"--coll", "all_reduce", "-n", "0"}, 2, "-n takes a number from 1 to 65536, not '0'"},
+        {{"--coll", "all_reduce", "-n", "4x"}, 2, "to 65536, not '4x'"},
         {{"--coll", "p2p", "-n", "4"}, 2, "no collective 'p2p'"},
-        {{"--coll", "all_reduce", "-n", "4", "-b", "1Q"}, 2, "-b: '1Q'"},
-        {{"--coll", "all_reduce", "-n", "4", "-e", "5T"}, 2, "-e: '5T'"},
+        {{"--coll", "all_reduce", "-n", "4", "-b", "1Q"},
+         2,
+         "-b takes bytes (8, 64K, 1.5M) from 0 to 4T, not '1Q'"},
+        {{"--coll", "all_reduce", "-n", "4", "-e", "5T"},
+         2,
+         "-e takes bytes (8, 64K, 1.5M) from 0 to 4T, not '5T'"},
         {{"--coll", "all_reduce", "-n", "4", "-b", "2", "-e", "1"}, 2, "-b is larger than -e"},
-        {{"--coll", "all_reduce", "-n", "4", "-f", "1"}, 2, "-f: '1'"},
+        {{"--coll", "all_reduce", "-n", "4", "-f", "1"},
+         2,
+         "-f takes a number from 2 to 1048576, not '1'"},
         {{"--coll", "all_reduce", "-n", "4", "-d", "int7"}, 2, "no type 'int7'"},
         {{"--coll", "broadcast", "-n", "4", "-r", "4"}, 2, "root 4 of 4 ranks"},
         {{"--coll", "all_reduce", "-n", "4", "--on", "fpga"}, 2, "neither cpu nor gpu"},
@@ -292,6 +298,17 @@ TEST_F(Sim, TuneEndsWithItsChild)
     EXPECT_EQ(process_state(child, &parent), 'X');
 }
 
+TEST_F(Sim, LostOutputIsAFailure)
+{
+    for (const char *line : {" --list >/dev/full", " --print-cost >&-", " --help >/dev/full"}) {
+        Command c({"sh", "-c", std::string(kSim) + line});
+        EXPECT_EQ(c.finish(), 3) << line;
+        EXPECT_TRUE(contains(c.err, "twill-sim: standard output could not be written")) << c.err;
+    }
+    Command tune({"sh", "-c", std::string(kTune) + " --help >/dev/full"});
+    EXPECT_EQ(tune.finish(), 3);
+}
+
 TEST_F(Sim, TuneSaysWhatMakesNoSense)
 {
     struct Case {
@@ -302,8 +319,8 @@ TEST_F(Sim, TuneSaysWhatMakesNoSense)
         {{"-n", "1"}, 2, "'1' is not a number of ranks from 2"},
         {{"-n", "2,,x"}, 2, "'x' is not"},
         {{"--from", "a.csv"}, 2, "'a.csv' is not FILE:RANKS"},
-        {{"--rounds", "0"}, 2, "--rounds: '0'"},
-        {{"-e", "1"}, 2, "-e: '1'"},
+        {{"--rounds", "0"}, 2, "--rounds takes a number from 1 to 1000, not '0'"},
+        {{"-e", "1"}, 2, "-e takes bytes (8, 64K, 1.5M) from 8 to 4G, not '1'"},
         {{"--algo", "magic"}, 2, "no algorithm 'magic'"},
         {{"more"}, 2, "'more' is no option"},
         {{"--from", "/nowhere.csv:2"}, 3, "cannot open /nowhere.csv"},

@@ -13,6 +13,7 @@
 
 #include "base/param.h"
 #include "base/status.h"
+#include "cli.h"
 #include "topo/topo.h"
 #include "twill.h"
 
@@ -24,6 +25,8 @@
 
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x)
+
+const char cli_program[] = "twill-info";
 
 static const char help[] = "usage: twill-info [--json]\n"
                            "Show the library's version, how it was built, the devices that ranks\n"
@@ -207,27 +210,16 @@ static int run(int argc, char **argv)
         return show(false);
     if (argc == 2 && strcmp(argv[1], "--json") == 0)
         return show(true);
-    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
-        fputs(help, stdout);
-        return 0;
-    }
-    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
-        printf("twill-info %d.%d.%d\n", TWILL_VERSION_MAJOR, TWILL_VERSION_MINOR,
-               TWILL_VERSION_PATCH);
-        return 0;
-    }
-    fprintf(stderr, "twill-info: unknown option '%s' (twill-info --help)\n",
-            argv[argc > 2 && strcmp(argv[1], "--json") == 0 ? 2 : 1]);
-    return 2;
+    if (argc == 2 && strcmp(argv[1], "--help") == 0)
+        return cli_help(help);
+    if (argc == 2 && strcmp(argv[1], "--version") == 0)
+        return cli_version();
+    return cli_usage("unknown option '%s'",
+                     argv[argc > 2 && strcmp(argv[1], "--json") == 0 ? 2 : 1]);
 }
 
 int main(int argc, char **argv)
 {
-    int status = run(argc, argv);
-    bool lost = ferror(stdout); /* by an earlier flush */
-    if ((fclose(stdout) != 0 || lost) && status == 0) {
-        fputs("twill-info: standard output could not be written\n", stderr);
-        status = 1;
-    }
-    return status;
+    cli_streams_hold();
+    return cli_output_close(run(argc, argv), 1);
 }

@@ -6,7 +6,6 @@
 #include "config.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli.h"
 #include "run.h"
 
 static const int handed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT};
@@ -93,30 +93,13 @@ static int run(const struct run_options *options)
     return attend(keeper, control[0]);
 }
 
-/* A standard stream that was closed would become one of the sockets or files opened below. It is
- * held by a descriptor that can only be read, so that writing to it still fails, and is noticed. */
-static void hold_standard_streams(void)
-{
-    int fd;
-    do
-        fd = open("/dev/null", O_RDONLY);
-    while (fd >= 0 && fd <= 2);
-    if (fd > 2)
-        close(fd);
-}
-
 int main(int argc, char **argv)
 {
-    hold_standard_streams();
+    cli_streams_hold();
     struct run_options options;
     int status = run_options_parse(&options, argc, argv);
-    if (status < 0)
+    if (status == CLI_GO_ON)
         status = run(&options);
     run_options_free(&options);
-    bool lost = ferror(stdout);                         /* by an earlier flush */
-    if ((fclose(stdout) != 0 || lost) && status == 0) { /* --help or --version */
-        fputs("twill-run: standard output could not be written\n", stderr);
-        status = RUN_EXIT_SYSTEM;
-    }
-    return status;
+    return cli_output_close(status, RUN_EXIT_SYSTEM);
 }

@@ -2,16 +2,16 @@
 /* Knows: twill-run's command line. Never knows: how ranks are run. */
 #include "config.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli.h"
 #include "run.h"
-#include "twill.h"
+
+const char cli_program[] = "twill-run";
 
 static const char help[] =
     "usage: twill-run -n N [options] COMMAND [ARGUMENT...]\n"
@@ -46,37 +46,14 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-static int usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static int usage(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fputs("twill-run: ", stderr);
-    vfprintf(stderr, format, args);
-    fputs(" (twill-run --help)\n", stderr);
-    va_end(args);
-    return RUN_EXIT_USAGE;
-}
-
-static int parse_ranks(const char *text, int *ranks)
-{
-    char *end;
-    errno = 0;
-    long value = strtol(text, &end, 10);
-    if (end == text || *end || errno || value < 1 || value > RUN_MAX_RANKS)
-        return usage("-n takes a number from 1 to %d, not '%s'", RUN_MAX_RANKS, text);
-    *ranks = (int)value;
-    return -1;
-}
-
 static int parse_seconds(const char *name, const char *text, double least, uint64_t *ns)
 {
     char *end;
     double value = strtod(text, &end);
     if (end == text || *end || !isfinite(value) || value < least || value > 1e9)
-        return usage("%s takes seconds (%g to 1e9), not '%s'", name, least, text);
+        return cli_usage("%s takes seconds (%g to 1e9), not '%s'", name, least, text);
     *ns = (uint64_t)(value * 1e9);
-    return -1;
+    return CLI_GO_ON;
 }
 
 static int parse_bind(const char *text, enum run_bind *bind)
@@ -85,10 +62,10 @@ static int parse_bind(const char *text, enum run_bind *bind)
     for (int i = 0; i < 3; i++) {
         if (strcmp(text, names[i]) == 0) {
             *bind = (enum run_bind)i;
-            return -1;
+            return CLI_GO_ON;
         }
     }
-    return usage("--bind takes core, numa or none, not '%s'", text);
+    return cli_usage("--bind takes core, numa or none, not '%s'", text);
 }
 
 static int parse_set(const char *text)
@@ -96,18 +73,18 @@ static int parse_set(const char *text)
     static const char *const ours[] = {
         "TWILL_RANK=", "TWILL_SIZE=", "TWILL_LOCAL_RANK=", "TWILL_RENDEZVOUS=", "TWILL_KEY_FD="};
     if (text[0] == '=' || !strchr(text, '='))
-        return usage("-x takes VAR=VALUE, not '%s'", text);
+        return cli_usage("-x takes VAR=VALUE, not '%s'", text);
     for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
         if (strncmp(text, ours[i], strlen(ours[i])) == 0)
-            return usage("-x cannot set '%s': twill-run sets it itself", text);
-    return -1;
+            return cli_usage("-x cannot set '%s': twill-run sets it itself", text);
+    return CLI_GO_ON;
 }
 
 static int parse_one(struct run_options *options, int option)
 {
     switch (option) {
     case 'n':
-        return parse_ranks(optarg, &options->ranks);
+        return cli_int("-n", optarg, 1, RUN_MAX_RANKS, &options->ranks);
     case 'x':
         options->sets[options->set_count++] = optarg;
         return parse_set(optarg);
@@ -115,20 +92,17 @@ static int parse_one(struct run_options *options, int option)
         return parse_bind(optarg, &options->bind);
     case OPT_TAG:
         options->tag = true;
-        return -1;
+        return CLI_GO_ON;
     case OPT_TIMEOUT:
         return parse_seconds("--timeout", optarg, 0.001, &options->timeout_ns);
     case OPT_GRACE:
         return parse_seconds("--grace", optarg, 0, &options->grace_ns);
     case OPT_HELP:
-        fputs(help, stdout);
-        return 0;
+        return cli_help(help);
     case OPT_VERSION:
-        printf("twill-run %d.%d.%d\n", TWILL_VERSION_MAJOR, TWILL_VERSION_MINOR,
-               TWILL_VERSION_PATCH);
-        return 0;
+        return cli_version();
     default: /* getopt has said which and why */
-        return RUN_EXIT_USAGE;
+        return CLI_EXIT_USAGE;
     }
 }
 
@@ -144,15 +118,15 @@ int run_options_parse(struct run_options *options, int argc, char **argv)
     /* '+': options end at the command, whose own options are not ours */
     while ((option = getopt_long(argc, argv, "+n:x:", long_options, NULL)) != -1) {
         int status = parse_one(options, option);
-        if (status >= 0)
+        if (status != CLI_GO_ON)
             return status;
     }
     if (!options->ranks)
-        return usage("-n N is missing");
+        return cli_usage("-n N is missing");
     if (optind >= argc)
-        return usage("no command given");
+        return cli_usage("no command given");
     options->command = argv + optind;
-    return -1;
+    return CLI_GO_ON;
 }
 
 void run_options_free(struct run_options *options)

@@ -15,7 +15,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define RUN_EXIT_USAGE 2
 #define RUN_EXIT_SYSTEM 1
 #define RUN_EXIT_TIMEOUT 124
 #define RUN_MAX_RANKS 4096
@@ -35,7 +34,7 @@ struct run_options {
     char **command; /* borrowed from argv, NULL-terminated */
 };
 
-/** @return -1 to go on; otherwise the status to exit with (everything has been said). */
+/** @return CLI_GO_ON; otherwise the status to exit with (everything has been said). */
 int run_options_parse(struct run_options *options, int argc, char **argv);
 void run_options_free(struct run_options *options);
 

@@ -3,14 +3,15 @@
 #include "config.h"
 
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
-#include "base/value.h"
+#include "cli.h"
 #include "sim.h"
+
+const char cli_program[] = "twill-sim";
 
 static const char help[] =
     "usage: twill-sim --coll COLLECTIVE -n RANKS [--algo NAME] [options]\n"
@@ -107,59 +108,14 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-static int usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static int usage(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fputs("twill-sim: ", stderr);
-    vfprintf(stderr, format, args);
-    fputs(" (twill-sim --help)\n", stderr);
-    va_end(args);
-    return SIM_EXIT_USAGE;
-}
-
 /* ---- values --------------------------------------------------------------------------------- */
-
-static int read_number(const char *what, const char *text, int64_t least, int64_t most,
-                       int64_t *value)
-{
-    if (tw_value_int(text, value) && *value >= least && *value <= most)
-        return -1;
-    return usage("%s: '%s' is not a number from %lld to %lld", what, text, (long long)least,
-                 (long long)most);
-}
-
-static int read_bytes(const char *what, const char *text, uint64_t least, uint64_t *value)
-{
-    if (tw_value_bytes(text, value) && *value >= least && *value <= TW_COST_BYTES_MAX)
-        return -1;
-    return usage("%s: '%s' is not a number of bytes from %llu to 4T", what, text,
-                 (unsigned long long)least);
-}
 
 static int read_small(const char *what, const char *text, int64_t least, int64_t most,
                       uint32_t *value)
 {
     int64_t number = 0;
-    int status = read_number(what, text, least, most, &number);
+    int status = cli_number(what, text, least, most, &number);
     *value = (uint32_t)number;
-    return status;
-}
-
-static int read_int(const char *what, const char *text, int64_t least, int64_t most, int *value)
-{
-    int64_t number = 0;
-    int status = read_number(what, text, least, most, &number);
-    *value = (int)number;
-    return status;
-}
-
-static int read_factor(const char *text, uint64_t *factor)
-{
-    int64_t number = 0;
-    int status = read_number("-f", text, 2, 1 << 20, &number);
-    *factor = (uint64_t)number;
     return status;
 }
 
@@ -168,24 +124,25 @@ static int read_word(const char *what, const char *text, const char *no, const c
                      int *value)
 {
     if (strcmp(text, no) != 0 && strcmp(text, yes) != 0)
-        return usage("%s: '%s' is neither %s nor %s", what, text, no, yes);
+        return cli_usage("%s: '%s' is neither %s nor %s", what, text, no, yes);
     *value = strcmp(text, yes) == 0;
-    return -1;
+    return CLI_GO_ON;
 }
 
 static int read_coll(const char *text, struct sim_options *options)
 {
     options->coll = sim_coll_find(text);
     options->coll_given = true;
-    return options->coll == TW_COLL_COUNT ? usage("--coll: there is no collective '%s'", text) : -1;
+    return options->coll == TW_COLL_COUNT ? cli_usage("--coll: there is no collective '%s'", text)
+                                          : CLI_GO_ON;
 }
 
 static int add_against(const char *text, struct sim_options *options)
 {
     if (options->nagainst == SIM_FILES_MOST)
-        return usage("--against: more than %d files", SIM_FILES_MOST);
+        return cli_usage("--against: more than %d files", SIM_FILES_MOST);
     options->against[options->nagainst++] = text;
-    return -1;
+    return CLI_GO_ON;
 }
 
 /* ---- what only shows ------------------------------------------------------------------------ */
@@ -231,14 +188,14 @@ static int parse_machine(struct sim_options *options, int option)
     switch (option) {
     case OPT_MACHINE:
         machine->machine = optarg;
-        return -1;
+        return CLI_GO_ON;
     case OPT_ON:
         return read_word("--on", optarg, "cpu", "gpu", &machine->gpus);
     case OPT_PER_HOST:
         return read_small("--per-host", optarg, 1, TW_PLAN_RANKS_MAX, &machine->per_host);
     case OPT_CYCLIC:
         machine->cyclic = true;
-        return -1;
+        return CLI_GO_ON;
     default:
         status = read_word("--net", optarg, "tcp", "rdma", &yes);
         machine->between_hosts = yes ? TW_COST_LINK_RDMA : TW_COST_LINK_TCP;
@@ -250,18 +207,18 @@ static int parse_call(struct sim_options *options, int option)
 {
     switch (option) {
     case 'n':
-        return read_int("-n", optarg, 1, TW_PLAN_RANKS_MAX, &options->nranks);
+        return cli_int("-n", optarg, 1, TW_PLAN_RANKS_MAX, &options->nranks);
     case 'b':
-        return read_bytes("-b", optarg, 0, &options->min_bytes);
+        return cli_bytes("-b", optarg, 0, TW_COST_BYTES_MAX, &options->min_bytes);
     case 'e':
-        return read_bytes("-e", optarg, 0, &options->max_bytes);
+        return cli_bytes("-e", optarg, 0, TW_COST_BYTES_MAX, &options->max_bytes);
     case 'f':
-        return read_factor(optarg, &options->factor);
+        return read_small("-f", optarg, 2, 1 << 20, &options->factor);
     case 'r':
-        return read_int("-r", optarg, 0, TW_PLAN_RANKS_MAX - 1, &options->root);
+        return cli_int("-r", optarg, 0, TW_PLAN_RANKS_MAX - 1, &options->root);
     case 'd':
         options->type = optarg;
-        return sim_type_bytes(optarg) ? -1 : usage("-d: there is no type '%s'", optarg);
+        return sim_type_bytes(optarg) ? CLI_GO_ON : cli_usage("-d: there is no type '%s'", optarg);
     case OPT_COLL:
         return read_coll(optarg, options);
     case OPT_CHANNELS:
@@ -269,7 +226,7 @@ static int parse_call(struct sim_options *options, int option)
     case OPT_PARAM:
         return read_small("--param", optarg, 0, UINT32_MAX, &options->param);
     case OPT_FIFO:
-        return read_bytes("--fifo", optarg, 256, &options->fifo_bytes);
+        return cli_bytes("--fifo", optarg, 256, TW_COST_BYTES_MAX, &options->fifo_bytes);
     default:
         return parse_machine(options, option);
     }
@@ -280,42 +237,39 @@ static int parse_one(struct sim_options *options, int option)
     switch (option) {
     case OPT_ALGO:
         options->algo = optarg;
-        return -1;
+        return CLI_GO_ON;
     case OPT_PLAN:
         options->plan = optarg;
-        return -1;
+        return CLI_GO_ON;
     case OPT_IN_PLACE:
         options->in_place = true;
-        return -1;
+        return CLI_GO_ON;
     case OPT_COST:
         options->cost = optarg;
-        return -1;
+        return CLI_GO_ON;
     case OPT_CHECK:
     case OPT_NO_CHECK:
         options->check = option == OPT_CHECK;
-        return -1;
+        return CLI_GO_ON;
     case OPT_AGAINST:
         return add_against(optarg, options);
     case OPT_COLUMN:
         options->column = optarg;
-        return -1;
+        return CLI_GO_ON;
     case OPT_JSON:
     case OPT_CSV:
         options->form = option == OPT_JSON ? SIM_JSON : SIM_CSV;
-        return -1;
+        return CLI_GO_ON;
     case OPT_LIST:
         return show_list();
     case OPT_PRINT_COST:
         return show_cost(options->cost);
     case OPT_HELP:
-        fputs(help, stdout);
-        return 0;
+        return cli_help(help);
     case OPT_VERSION:
-        printf("twill-sim %d.%d.%d\n", TWILL_VERSION_MAJOR, TWILL_VERSION_MINOR,
-               TWILL_VERSION_PATCH);
-        return 0;
-    case '?':
-        return usage("'%s' is no option, or lacks its value", optind > 0 ? "the last word" : "");
+        return cli_version();
+    case '?': /* getopt has said which and why */
+        return CLI_EXIT_USAGE;
     default:
         return parse_call(options, option);
     }
@@ -324,21 +278,22 @@ static int parse_one(struct sim_options *options, int option)
 static int check_all(const struct sim_options *options)
 {
     if (options->plan && (options->algo || options->coll_given || options->nagainst))
-        return usage("--plan says all of its collective and algorithm itself");
+        return cli_usage("--plan says all of its collective and algorithm itself");
     if (!options->plan && options->nranks == 0)
-        return usage("-n RANKS is missing");
+        return cli_usage("-n RANKS is missing");
     if (!options->plan && !options->nagainst && !options->coll_given)
-        return usage("--coll COLLECTIVE is missing");
+        return cli_usage("--coll COLLECTIVE is missing");
     if (options->nagainst && (options->algo || options->coll_given || options->form == SIM_CSV))
-        return usage("--against takes collectives and algorithms from its files, and shows a table "
-                     "or --json");
+        return cli_usage(
+            "--against takes collectives and algorithms from its files, and shows a table "
+            "or --json");
     if (options->param && !options->algo)
-        return usage("--param is an algorithm's own: --algo NAME is missing");
+        return cli_usage("--param is an algorithm's own: --algo NAME is missing");
     if (options->min_bytes > options->max_bytes)
-        return usage("-b is larger than -e");
+        return cli_usage("-b is larger than -e");
     if (options->nranks && options->root >= options->nranks)
-        return usage("-r: root %d of %d ranks", options->root, options->nranks);
-    return -1;
+        return cli_usage("-r: root %d of %d ranks", options->root, options->nranks);
+    return CLI_GO_ON;
 }
 
 int sim_options_parse(struct sim_options *options, int argc, char **argv)
@@ -356,10 +311,10 @@ int sim_options_parse(struct sim_options *options, int argc, char **argv)
     int option;
     while ((option = getopt_long(argc, argv, "n:b:e:f:d:r:", long_options, NULL)) != -1) {
         int status = parse_one(options, option);
-        if (status >= 0)
+        if (status != CLI_GO_ON)
             return status;
     }
     if (optind < argc)
-        return usage("'%s' is no option", argv[optind]);
+        return cli_usage("'%s' is no option", argv[optind]);
     return check_all(options);
 }

@@ -12,7 +12,6 @@
 #include "plan/cost.h"
 #include "topo/graph.h"
 
-#define SIM_EXIT_USAGE 2
 #define SIM_EXIT_FAILED 3
 #define SIM_FILES_MOST 256
 
@@ -139,7 +138,8 @@ struct sim_options {
     int nranks;       /* 0: not given */
     int root;
     uint32_t channels, param;
-    uint64_t min_bytes, max_bytes, factor;
+    uint64_t min_bytes, max_bytes;
+    uint32_t factor;
     const char *type;
     bool in_place;
     int check; /* 1 --check, 0 --no-check, -1: plans of files, and built-in ones to 64 ranks */
@@ -151,7 +151,7 @@ struct sim_options {
     enum sim_form form;
 };
 
-/** @return -1 to go on; otherwise the status to exit with (everything has been said). */
+/** @return CLI_GO_ON; otherwise the status to exit with (everything has been said). */
 int sim_options_parse(struct sim_options *options, int argc, char **argv);
 
 struct sim_row {

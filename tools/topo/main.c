@@ -4,20 +4,21 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/status.h"
 #include "base/time.h"
+#include "cli.h"
 #include "topo.h"
 #include "topo/discover.h"
 #include "topo/probe.h"
 #include "topo/xml.h"
 
-#define EXIT_USAGE 2
 #define MEASURE_NS (500 * TW_NS_MS) /* a busy host need not keep it from being whole */
+
+const char cli_program[] = "twill-topo";
 
 static const char help[] =
     "usage: twill-topo [options]\n"
@@ -84,18 +85,6 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-static int usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static int usage(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fputs("twill-topo: ", stderr);
-    vfprintf(stderr, format, args);
-    fputs(" (twill-topo --help)\n", stderr);
-    va_end(args);
-    return EXIT_USAGE;
-}
-
 static int list(void)
 {
     const char *text = NULL;
@@ -107,13 +96,13 @@ static int list(void)
 static int source_set(struct options *options, enum source source, const char *name)
 {
     if (options->source != SOURCE_HERE)
-        return usage("one of --machine, --load and --hwloc is enough");
+        return cli_usage("one of --machine, --load and --hwloc is enough");
     options->source = source;
     options->name = name;
-    return -1;
+    return CLI_GO_ON;
 }
 
-/* @return -1: go on; otherwise the exit status */
+/* @return CLI_GO_ON; otherwise the exit status */
 static int option_take(struct options *options, int option)
 {
     switch (option) {
@@ -125,29 +114,26 @@ static int option_take(struct options *options, int option)
         return source_set(options, SOURCE_HWLOC, optarg);
     case OPT_ALL:
         options->all = true;
-        return -1;
+        return CLI_GO_ON;
     case OPT_MEASURE:
         options->measure = true;
-        return -1;
+        return CLI_GO_ON;
     case OPT_TEXT:
     case OPT_XML:
     case OPT_SVG:
         options->form = option == OPT_TEXT ? FORM_TEXT : option == OPT_XML ? FORM_XML : FORM_SVG;
-        return -1;
+        return CLI_GO_ON;
     case OPT_OUTPUT:
         options->output = optarg;
-        return -1;
+        return CLI_GO_ON;
     case OPT_LIST:
         return list();
     case OPT_HELP:
-        fputs(help, stdout);
-        return 0;
+        return cli_help(help);
     case OPT_VERSION:
-        printf("twill-topo %d.%d.%d\n", TWILL_VERSION_MAJOR, TWILL_VERSION_MINOR,
-               TWILL_VERSION_PATCH);
-        return 0;
+        return cli_version();
     default:
-        return usage("unknown option");
+        return cli_usage("unknown option");
     }
 }
 
@@ -158,18 +144,18 @@ static int options_read(struct options *options, int argc, char **argv)
     while ((option = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
         int rc;
         if (option == '?' || option == ':')
-            rc = usage("%s '%s'", option == '?' ? "unknown option" : "no argument behind",
-                       argv[optind - 1]);
+            rc = cli_usage("%s '%s'", option == '?' ? "unknown option" : "no argument behind",
+                           argv[optind - 1]);
         else
             rc = option_take(options, option);
-        if (rc >= 0)
+        if (rc != CLI_GO_ON)
             return rc;
     }
     if (optind < argc)
-        return usage("unknown argument '%s'", argv[optind]);
+        return cli_usage("unknown argument '%s'", argv[optind]);
     if (options->source != SOURCE_HERE && (options->measure || options->all))
-        return usage("--all and --measure are for this host");
-    return -1;
+        return cli_usage("--all and --measure are for this host");
+    return CLI_GO_ON;
 }
 
 static enum twill_status find(const struct options *options, struct tw_topo_graph **graph)
@@ -240,13 +226,13 @@ static enum twill_status show(const struct options *options, const struct tw_top
     return status;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
     struct options options = {0};
     struct tw_topo_graph *graph = NULL;
     struct tw_topo_measured measured = {0};
     int rc = options_read(&options, argc, argv);
-    if (rc >= 0)
+    if (rc != CLI_GO_ON)
         return rc;
     /* what goes wrong is said once, below */
     (void)tw_log_configure("none", NULL);
@@ -259,4 +245,10 @@ int main(int argc, char **argv)
     if (tw_failed(status))
         fprintf(stderr, "twill-topo: %s\n", tw_fail_text());
     return tw_failed(status) ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+    cli_streams_hold();
+    return cli_output_close(run(argc, argv), 1);
 }

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/status.h"
+#include "cli.h"
 #include "tune.h"
 
 #define NOTE_BYTES 1024
@@ -89,14 +90,14 @@ static enum twill_status tune(const struct tune_options *options, struct sim_sam
     return table_write(options->out, &after, full);
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
     struct tune_options options;
     struct sim_samples samples = {.at = NULL};
     struct sim_pool *pool = NULL;
     tw_log_configure("error", NULL); /* what fails is said once, at the end */
     int exit = tune_options_parse(&options, argc, argv);
-    if (exit >= 0)
+    if (exit != CLI_GO_ON)
         return exit;
     const struct sim_machine_options machine = {.machine = options.machine};
     enum twill_status status = sim_pool_create(&machine, &pool);
@@ -108,4 +109,10 @@ int main(int argc, char **argv)
         return 0;
     fprintf(stderr, "twill-tune: %s\n", tw_fail_text());
     return TUNE_EXIT_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+    cli_streams_hold();
+    return cli_output_close(run(argc, argv), TUNE_EXIT_FAILED);
 }

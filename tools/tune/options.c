@@ -3,13 +3,15 @@
 #include "config.h"
 
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/value.h"
+#include "cli.h"
 #include "tune.h"
+
+const char cli_program[] = "twill-tune";
 
 static const char help[] =
     "usage: twill-tune [-o FILE] [-n RANKS,...] [options]\n"
@@ -56,18 +58,6 @@ static const struct option long_options[] = {
     {"version", no_argument, NULL, OPT_VERSION},       {NULL, 0, NULL, 0},
 };
 
-static int usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static int usage(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fputs("twill-tune: ", stderr);
-    vfprintf(stderr, format, args);
-    fputs(" (twill-tune --help)\n", stderr);
-    va_end(args);
-    return TUNE_EXIT_USAGE;
-}
-
 static bool ranks_read(const char *text, int *nranks)
 {
     int64_t number;
@@ -84,33 +74,24 @@ static int read_ranks(struct tune_options *options, char *text)
     options->nnranks = 0;
     for (char *word = strtok_r(text, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
         if (options->nnranks == TUNE_RANKS_MOST)
-            return usage("-n: more than %d numbers", TUNE_RANKS_MOST);
+            return cli_usage("-n: more than %d numbers", TUNE_RANKS_MOST);
         if (!ranks_read(word, &options->nranks[options->nnranks++]))
-            return usage("-n: '%s' is not a number of ranks from 2 to 1024", word);
+            return cli_usage("-n: '%s' is not a number of ranks from 2 to 1024", word);
     }
-    return options->nnranks ? -1 : usage("-n: no number of ranks");
+    return options->nnranks ? CLI_GO_ON : cli_usage("-n: no number of ranks");
 }
 
 static int read_from(struct tune_options *options, char *text)
 {
     char *colon = strrchr(text, ':');
     if (options->nsweeps == SIM_FILES_MOST)
-        return usage("--from: more than %d files", SIM_FILES_MOST);
+        return cli_usage("--from: more than %d files", SIM_FILES_MOST);
     struct tune_sweep *sweep = &options->sweeps[options->nsweeps++];
     if (!colon || colon == text || !ranks_read(colon + 1, &sweep->nranks))
-        return usage("--from: '%s' is not FILE:RANKS, of at least 2 ranks", text);
+        return cli_usage("--from: '%s' is not FILE:RANKS, of at least 2 ranks", text);
     *colon = '\0';
     sweep->path = text;
-    return -1;
-}
-
-static int read_rounds(struct tune_options *options, const char *text)
-{
-    int64_t number;
-    if (!tw_value_int(text, &number) || number < 1 || number > 1000)
-        return usage("--rounds: '%s' is not a number from 1 to 1000", text);
-    options->rounds = (int)number;
-    return -1;
+    return CLI_GO_ON;
 }
 
 static int read_algo(struct tune_options *options, const char *text)
@@ -119,8 +100,8 @@ static int read_algo(struct tune_options *options, const char *text)
     options->algo = text;
     for (size_t i = 0; (algo = tw_algo_at(i)) != NULL; i++)
         if (strcmp(algo->name, text) == 0)
-            return -1;
-    return usage("--algo: there is no algorithm '%s'", text);
+            return CLI_GO_ON;
+    return cli_usage("--algo: there is no algorithm '%s'", text);
 }
 
 static int parse_one(struct tune_options *options, int option)
@@ -128,47 +109,41 @@ static int parse_one(struct tune_options *options, int option)
     switch (option) {
     case 'o':
         options->out = optarg;
-        return -1;
+        return CLI_GO_ON;
     case 'n':
         return read_ranks(options, optarg);
     case 'e':
-        if (tw_value_bytes(optarg, &options->max_bytes) && options->max_bytes >= 8 &&
-            options->max_bytes <= (uint64_t)1 << 32)
-            return -1;
-        return usage("-e: '%s' is not a number of bytes from 8 to 4G", optarg);
+        return cli_bytes("-e", optarg, 8, (uint64_t)1 << 32, &options->max_bytes);
     case OPT_ROUNDS:
-        return read_rounds(options, optarg);
+        return cli_int("--rounds", optarg, 1, 1000, &options->rounds);
     case OPT_FROM:
         return read_from(options, optarg);
     case OPT_COLUMN:
         options->column = optarg;
-        return -1;
+        return CLI_GO_ON;
     case OPT_ALGO:
         return read_algo(options, optarg);
     case OPT_MACHINE:
         options->machine = optarg;
-        return -1;
+        return CLI_GO_ON;
     case OPT_COST:
         options->cost = optarg;
-        return -1;
+        return CLI_GO_ON;
     case OPT_RUN:
         options->run = optarg;
-        return -1;
+        return CLI_GO_ON;
     case OPT_PERF:
         options->perf = optarg;
-        return -1;
+        return CLI_GO_ON;
     case OPT_QUIET:
         options->quiet = true;
-        return -1;
+        return CLI_GO_ON;
     case OPT_HELP:
-        fputs(help, stdout);
-        return 0;
+        return cli_help(help);
     case OPT_VERSION:
-        printf("twill-tune %d.%d.%d\n", TWILL_VERSION_MAJOR, TWILL_VERSION_MINOR,
-               TWILL_VERSION_PATCH);
-        return 0;
+        return cli_version();
     default:
-        return TUNE_EXIT_USAGE; /* getopt has said it */
+        return CLI_EXIT_USAGE; /* getopt has said it */
     }
 }
 
@@ -184,10 +159,10 @@ int tune_options_parse(struct tune_options *options, int argc, char **argv)
     int option;
     while ((option = getopt_long(argc, argv, "o:n:e:", long_options, NULL)) != -1) {
         int status = parse_one(options, option);
-        if (status >= 0)
+        if (status != CLI_GO_ON)
             return status;
     }
     if (optind < argc)
-        return usage("'%s' is no option", argv[optind]);
-    return -1;
+        return cli_usage("'%s' is no option", argv[optind]);
+    return CLI_GO_ON;
 }

@@ -7,7 +7,6 @@
 #include "sim.h"
 
 #define TUNE_RANKS_MOST 8
-#define TUNE_EXIT_USAGE 2
 #define TUNE_EXIT_FAILED 3
 
 /* A sweep that somebody has measured. */
@@ -32,7 +31,7 @@ struct tune_options {
     bool quiet;
 };
 
-/** @return -1 to go on; otherwise the status to exit with (everything has been said). */
+/** @return CLI_GO_ON; otherwise the status to exit with (everything has been said). */
 int tune_options_parse(struct tune_options *options, int argc, char **argv);
 
 /** Run twill-perf under twill-run for every algorithm and number of ranks; add what it measured.
