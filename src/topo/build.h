@@ -16,6 +16,11 @@ struct tw_topo_rates {
     uint64_t memory_bytes_per_s;          /* of a memory, both ways together */
 };
 
+/** Typical of a vendor's server parts of these years, to be taken until something is measured.
+ * @param vendor  as the CPU says it, "GenuineIntel"; NULL or another: between what the known have
+ */
+const struct tw_topo_rates *tw_topo_typical(const char *vendor);
+
 /** Adds a node under parent. @return its index, or TW_TOPO_NONE: no memory */
 uint32_t tw_topo_part_add(struct tw_topo_machine *machine, unsigned kind, uint32_t parent,
                           uint32_t os_index);

@@ -15,8 +15,6 @@
 #include "topo/build.h"
 
 #define GIB ((uint64_t)1 << 30)
-#define GB 1000000000ull
-#define NS 1000ull
 
 /* ---- hwloc ---------------------------------------------------------------------------------- */
 
@@ -204,39 +202,6 @@ static const char *info(hwloc_topology_t topology, const char *name)
     return text ? text : hwloc_obj_get_info_by_name(hwloc_get_root_obj(topology), name);
 }
 
-/* Typical of the vendors' server parts of these years: see docs/topology.md. */
-static const struct tw_topo_rates *typical_rates(hwloc_topology_t topology)
-{
-    static const struct tw_topo_rates amd = {
-        .line_ps = {10 * NS, 20 * NS, 22 * NS, 85 * NS, 105 * NS, 200 * NS},
-        .core_bytes_per_s = 20 * GB,
-        .cache_bytes_per_s = 50 * GB,
-        .numa_bytes_per_s = 150 * GB,
-        .socket_bytes_per_s = 120 * GB,
-        .memory_ps = 45 * NS,
-        .memory_bytes_per_s = 150 * GB};
-    static const struct tw_topo_rates intel = {
-        .line_ps = {12 * NS, 55 * NS, 60 * NS, 60 * NS, 60 * NS, 140 * NS},
-        .core_bytes_per_s = 12 * GB,
-        .cache_bytes_per_s = 200 * GB,
-        .numa_bytes_per_s = 200 * GB,
-        .socket_bytes_per_s = 100 * GB,
-        .memory_ps = 45 * NS,
-        .memory_bytes_per_s = 200 * GB};
-    static const struct tw_topo_rates other = {
-        .line_ps = {20 * NS, 45 * NS, 48 * NS, 48 * NS, 60 * NS, 250 * NS},
-        .core_bytes_per_s = 15 * GB,
-        .cache_bytes_per_s = 200 * GB,
-        .numa_bytes_per_s = 200 * GB,
-        .socket_bytes_per_s = 80 * GB,
-        .memory_ps = 50 * NS,
-        .memory_bytes_per_s = 150 * GB};
-    const char *vendor = info(topology, "CPUVendor");
-    if (vendor && strcmp(vendor, "AuthenticAMD") == 0)
-        return &amd;
-    return vendor && strcmp(vendor, "GenuineIntel") == 0 ? &intel : &other;
-}
-
 void tw_topo_text_copy(char *to, size_t bytes, const char *from)
 {
     size_t length = 0;
@@ -284,7 +249,8 @@ static enum twill_status machine_fill(struct tw_topo_machine *machine, hwloc_top
     facts_take(machine, topology, source);
     uint32_t host = tw_topo_part_add(machine, TW_NODE_HOST, TW_TOPO_NONE, TW_TOPO_NONE);
     bool fits = host != TW_TOPO_NONE && tree_add(&growth, hwloc_get_root_obj(topology), host) &&
-                tw_topo_tree_link(machine, typical_rates(topology), TW_TOPO_ESTIMATE) &&
+                tw_topo_tree_link(machine, tw_topo_typical(info(topology, "CPUVendor")),
+                                  TW_TOPO_ESTIMATE) &&
                 notes_take(machine, source) && tw_topo_devices_add(machine, topology, source);
     return fits ? TWILL_OK : TWILL_ERR_NOMEM;
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 libtwill_core_la_SOURCES += src/topo/topo.c src/topo/topo.h \
 	src/topo/graph.c src/topo/graph.h src/topo/check.c src/topo/check.h src/topo/path.c src/topo/map.c src/topo/map.h \
-	src/topo/place.c src/topo/build.c src/topo/build.h src/topo/synthetic.c \
+	src/topo/place.c src/topo/build.c src/topo/typical.c src/topo/build.h src/topo/synthetic.c \
 	src/topo/recipe.c src/topo/recipe.h src/topo/recipes.c \
 	src/topo/same.c src/topo/measured.c src/topo/measured.h \
 	src/topo/xml_scan.c src/topo/xml_scan.h src/topo/xml_read.c src/topo/xml_write.c src/topo/xml.h \

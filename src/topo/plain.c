@@ -10,20 +10,6 @@
 #include "base/status.h"
 #include "topo/build.h"
 
-#define NS 1000ull
-#define GB 1000000000ull
-
-/* Between what the vendors' server parts of these years have: see src/topo/discover.c. */
-static const struct tw_topo_rates typical = {
-    .line_ps = {20 * NS, 45 * NS, 48 * NS, 48 * NS, 60 * NS, 250 * NS},
-    .core_bytes_per_s = 15 * GB,
-    .cache_bytes_per_s = 200 * GB,
-    .numa_bytes_per_s = 200 * GB,
-    .socket_bytes_per_s = 80 * GB,
-    .memory_ps = 50 * NS,
-    .memory_bytes_per_s = 150 * GB,
-};
-
 static uint64_t cache_bytes(int name)
 {
     long bytes = sysconf(name);
@@ -70,7 +56,8 @@ enum twill_status tw_topo_plain(struct tw_topo_graph **graph, const uint32_t *cp
         machine->l2_bytes = cache_bytes(_SC_LEVEL2_CACHE_SIZE);
         machine->l3_bytes = cache_bytes(_SC_LEVEL3_CACHE_SIZE);
     }
-    if (!tree_add(machine, cpus, count) || !tw_topo_tree_link(machine, &typical, TW_TOPO_ESTIMATE))
+    if (!tree_add(machine, cpus, count) ||
+        !tw_topo_tree_link(machine, tw_topo_typical(NULL), TW_TOPO_ESTIMATE))
         goto err_graph;
     status = tw_topo_graph_seal(made);
     if (tw_failed(status))
