@@ -56,108 +56,68 @@ class Crossover : public testing::Test
     }
 };
 
-TEST_F(Crossover, TheChosenIsTheCheapestAtEveryPowerOfTwo)
+TEST_F(Crossover, TheChosenIsTheCheapest)
 {
     for (int coll = 0; coll < TW_COLL_P2P; coll++)
         for (int n : {1, 2, 3, 8}) {
             machine(n, (tw_coll)coll);
-            tw_crossover made = {};
-            ASSERT_EQ(tw_crossover_make(&args_, &made), TWILL_OK) << tw_fail_text();
-            EXPECT_EQ(made.rows[0].bytes, 0u);
-            for (uint64_t bytes = 1; bytes <= args_.max_bytes; bytes *= 16) {
-                const tw_algo *chosen = tw_crossover_algo(&made, bytes);
-                uint64_t best = price(chosen, bytes);
-                EXPECT_EQ(tw_crossover_time_ps(&made, bytes), best);
+            for (args_.max_bytes = 1; args_.max_bytes <= 1 << 24; args_.max_bytes *= 16) {
+                const tw_algo *chosen = nullptr;
+                uint64_t best = 0;
+                ASSERT_EQ(tw_crossover_pick(&args_, &chosen, &best), TWILL_OK) << tw_fail_text();
+                EXPECT_EQ(best, price(chosen, args_.max_bytes));
                 for_each_algo([&](const tw_algo *algo, tw_coll c) {
                     if (c == (tw_coll)coll && algo->caps == 0) {
-                        EXPECT_LE(best, price(algo, bytes)) << chosen->name << " " << algo->name;
+                        EXPECT_LE(best, price(algo, args_.max_bytes))
+                            << chosen->name << " " << algo->name;
                     }
                 });
             }
         }
 }
 
-// Where a border lies the two are about equally dear, and each is cheaper on its side.
-TEST_F(Crossover, BordersAreWhereTheOrderChanges)
-{
-    machine(8, TW_COLL_ALL_REDUCE);
-    tw_crossover made = {};
-    ASSERT_EQ(tw_crossover_make(&args_, &made), TWILL_OK);
-    ASSERT_GE(made.nrows, 2u);
-    for (uint32_t r = 1; r < made.nrows; r++) {
-        uint64_t border = made.rows[r].bytes;
-        EXPECT_GT(border, made.rows[r - 1].bytes);
-        EXPECT_EQ(tw_crossover_algo(&made, border - 1), made.rows[r - 1].algo);
-        EXPECT_EQ(tw_crossover_algo(&made, border), made.rows[r].algo);
-        if (border < 64)
-            continue;
-        EXPECT_LE(price(made.rows[r].algo, border), price(made.rows[r - 1].algo, border));
-        EXPECT_LE(price(made.rows[r - 1].algo, border * 7 / 8 - 4),
-                  price(made.rows[r].algo, border * 7 / 8 - 4));
-    }
-}
-
-TEST_F(Crossover, TimesBetweenAndBeyondPowersOfTwo)
-{
-    machine(4, TW_COLL_ALL_GATHER);
-    tw_crossover made = {};
-    ASSERT_EQ(tw_crossover_make(&args_, &made), TWILL_OK);
-    uint64_t last = 0;
-    for (uint64_t bytes = 0; bytes < 1u << 27; bytes = bytes + bytes / 3 + 1) {
-        uint64_t time = tw_crossover_time_ps(&made, bytes);
-        EXPECT_GE(time, last) << bytes;
-        last = time;
-    }
-    uint64_t a = tw_crossover_time_ps(&made, 1 << 20), b = tw_crossover_time_ps(&made, 1 << 21);
-    EXPECT_NEAR((double)tw_crossover_time_ps(&made, 3 << 19), (double)(a + b) / 2, (double)b / 1e3);
-    uint64_t top = tw_crossover_time_ps(&made, 1 << 24);
-    EXPECT_EQ(tw_crossover_time_ps(&made, 1 << 25), 2 * top);
-    EXPECT_EQ(tw_crossover_time_ps(&made, (uint64_t)1 << 40), top << 16);
-    EXPECT_EQ(tw_crossover_time_ps(&made, UINT64_MAX), UINT64_MAX);
-}
-
 TEST_F(Crossover, CapsAndSkipsLeaveOut)
 {
     machine(2, TW_COLL_ALL_REDUCE);
-    tw_crossover made = {};
-    args_.skip = [](const void *ctx, const tw_algo *algo) {
-        return strcmp(algo->name, (const char *)ctx) != 0;
+    const tw_algo *algo = nullptr;
+    uint64_t time = 7;
+    args_.skip = [](const void *ctx, const tw_algo *candidate) {
+        return strcmp(candidate->name, (const char *)ctx) != 0;
     };
     args_.skip_ctx = "direct_put";
-    EXPECT_EQ(tw_crossover_make(&args_, &made), TWILL_ERR_UNSUPPORTED);
+    EXPECT_EQ(tw_crossover_pick(&args_, &algo, &time), TWILL_ERR_UNSUPPORTED);
     args_.caps = TW_CAP_PUT_SCRATCH;
-    ASSERT_EQ(tw_crossover_make(&args_, &made), TWILL_OK);
-    EXPECT_EQ(made.nrows, 1u);
-    EXPECT_STREQ(made.rows[0].algo->name, "direct_put");
-    args_.deterministic = true;
-    EXPECT_EQ(tw_crossover_make(&args_, &made), TWILL_ERR_UNSUPPORTED);
-    args_.skip = nullptr;
-    ASSERT_EQ(tw_crossover_make(&args_, &made), TWILL_OK);
-    for (uint32_t r = 0; r < made.nrows; r++)
-        EXPECT_TRUE(made.rows[r].algo->deterministic >> TW_COLL_ALL_REDUCE & 1);
+    ASSERT_EQ(tw_crossover_pick(&args_, &algo, &time), TWILL_OK);
+    EXPECT_STREQ(algo->name, "direct_put");
     args_.max_bytes = 0;
-    EXPECT_EQ(tw_crossover_make(&args_, &made), TWILL_ERR_INVALID);
+    EXPECT_EQ(tw_crossover_pick(&args_, &algo, &time), TWILL_ERR_INVALID);
+    args_.max_bytes = ((uint64_t)1 << 40) + 1;
+    EXPECT_EQ(tw_crossover_pick(&args_, &algo, &time), TWILL_ERR_INVALID);
 }
 
 TEST_F(Crossover, ShapesAreTheExecutorsAndMayRefuse)
 {
     machine(4, TW_COLL_ALL_REDUCE);
-    tw_crossover whole = {}, cut = {};
-    ASSERT_EQ(tw_crossover_make(&args_, &whole), TWILL_OK);
-    args_.shape = [](const void *, const tw_plan *plan, uint64_t count, uint32_t,
+    const tw_algo *whole = nullptr, *cut = nullptr;
+    uint64_t time = 0;
+    ASSERT_EQ(tw_crossover_pick(&args_, &whole, &time), TWILL_OK);
+    // the one that would have won has no room
+    args_.shape_ctx = whole->name;
+    args_.shape = [](const void *ctx, const tw_plan *plan, uint64_t count, uint32_t,
                      tw_cost_shape *shape) {
-        if (strcmp(plan->name, "ring") == 0)
+        if (strcmp(plan->name, (const char *)ctx) == 0)
             return TWILL_ERR_NOMEM;
         *shape = {count, 1, 1};
         return TWILL_OK;
     };
-    ASSERT_EQ(tw_crossover_make(&args_, &cut), TWILL_OK);
-    for (uint32_t r = 0; r < cut.nrows; r++)
-        EXPECT_STRNE(cut.rows[r].algo->name, "ring");
+    ASSERT_EQ(tw_crossover_pick(&args_, &cut, &time), TWILL_OK);
+    EXPECT_STRNE(cut->name, whole->name);
     args_.shape = [](const void *, const tw_plan *, uint64_t, uint32_t, tw_cost_shape *) {
         return TWILL_ERR_NOMEM;
     };
-    EXPECT_EQ(tw_crossover_make(&args_, &cut), TWILL_ERR_UNSUPPORTED);
+    const tw_algo *before = cut;
+    EXPECT_EQ(tw_crossover_pick(&args_, &cut, &time), TWILL_ERR_UNSUPPORTED);
+    EXPECT_EQ(cut, before);
 }
 
 // Bytes that a rank sends; every cell has so many elements of 4 bytes.
@@ -200,20 +160,6 @@ TEST_F(Crossover, NoPortCarriesMoreThanItsRate)
         for (int r = 0; r < 8; r++)
             EXPECT_GE(price.time_ps / 1000, sent_by(plan.get(), r, cell)) << algo->name << " " << r;
     });
-}
-
-// Equal inputs, equal table; any other table or machine shows in the hash.
-TEST_F(Crossover, TheSameForEveryone)
-{
-    machine(5, TW_COLL_REDUCE_SCATTER);
-    tw_crossover a = {}, b = {};
-    ASSERT_EQ(tw_crossover_make(&args_, &a), TWILL_OK);
-    ASSERT_EQ(tw_crossover_make(&args_, &b), TWILL_OK);
-    EXPECT_EQ(tw_crossover_hash(&a), tw_crossover_hash(&b));
-    EXPECT_NE(tw_crossover_hash(&a), 0u);
-    table_.value[tw_cost_row_find("host.step")] += 1;
-    ASSERT_EQ(tw_crossover_make(&args_, &b), TWILL_OK);
-    EXPECT_NE(tw_crossover_hash(&a), tw_crossover_hash(&b));
 }
 
 } // namespace
