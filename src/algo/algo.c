@@ -98,6 +98,7 @@ static const struct tw_algo algos[] = {
      .caps = TW_CAP_PUT_SCRATCH,
      .source = "Shah et al. 2025 (all pairs)",
      .generate = tw_algo_two_shot_put},
+    /* knomial of radix 2, in a row of its own, so that a choice by price has both */
     {.name = "binomial",
      .colls = SERVES(BROADCAST) | SERVES(REDUCE) | SERVES(GATHER) | SERVES(SCATTER),
      .source = "Thakur, Rabenseifner and Gropp 2005, sections 4.2, 4.4 and 4.5",
