@@ -9,7 +9,7 @@ libtwill_core_la_SOURCES += \
 	src/comm/bootstrap_hello.c src/comm/bootstrap_chan.c src/comm/bootstrap.h \
 	src/comm/control.c src/comm/control_loop.c src/comm/control_link.c src/comm/control_door.c \
 	src/comm/control_life.c src/comm/control.h \
-	src/comm/record.c src/comm/record_board.c src/comm/record.h \
+	src/comm/record.c src/comm/record_board.c src/comm/record_text.c src/comm/record.h \
 	src/comm/record_foreign.c src/comm/record_view.c src/comm/record_view.h \
 	src/comm/ops.c src/comm/ops.h src/comm/run.c \
 	src/comm/plans.c src/comm/plans_read.c src/comm/plans_file.c src/comm/plans.h \
