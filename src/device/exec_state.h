@@ -103,6 +103,9 @@ bool tw_exec_has_pairs(const struct tw_plan *plan);
 
 /** Everything of start but the lanes. exec->call is set. */
 enum twill_status tw_exec_bind(struct tw_exec *exec);
+/** The last part of it: go through all steps, fill peers. Memory is bound. (exec_bind_program.c)
+ * @param most  elements of the largest cell */
+enum twill_status tw_exec_bind_program(struct tw_exec *exec, size_t most);
 /** Lay the FIFOs out. OK or AGAIN (a sender's FIFO is not drained yet). */
 enum twill_status tw_exec_lay(struct tw_exec *exec);
 

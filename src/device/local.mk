@@ -6,4 +6,5 @@ libtwill_core_la_SOURCES += \
 	src/device/reduce_portable.c src/device/reduce_avx2.c src/device/reduce_avx512.c \
 	src/device/convert.c src/device/convert.h \
 	src/device/exec.c src/device/exec.h src/device/exec_state.h \
-	src/device/exec_shape.c src/device/exec_bind.c src/device/exec_step.c src/device/exec_value.c
+	src/device/exec_shape.c src/device/exec_bind.c src/device/exec_bind_program.c \
+	src/device/exec_step.c src/device/exec_value.c
