@@ -64,13 +64,25 @@ enum twill_status tw_host_get(const char *hostid_override, struct tw_host *host)
     return TWILL_OK;
 }
 
-bool tw_host_runtime_dir(char *path, size_t bytes)
+/* An absolute path that a variable names. */
+static bool folder_of(const char *variable, char *path, size_t bytes)
 {
-    const char *directory = secure_getenv("XDG_RUNTIME_DIR");
+    const char *directory = secure_getenv(variable);
     if (directory == NULL || directory[0] != '/' || strlen(directory) >= bytes)
         return false;
     memcpy(path, directory, strlen(directory) + 1);
     return true;
+}
+
+bool tw_host_runtime_dir(char *path, size_t bytes)
+{
+    return folder_of("XDG_RUNTIME_DIR", path, bytes);
+}
+
+void tw_host_temp_dir(char *path, size_t bytes)
+{
+    if (!folder_of("TMPDIR", path, bytes))
+        (void)snprintf(path, bytes, "/tmp");
 }
 
 static int quota_cpus(long long quota, long long period)

@@ -22,6 +22,10 @@ enum twill_status tw_host_get(const char *hostid_override, struct tw_host *host)
  * more rights than its caller */
 bool tw_host_runtime_dir(char *path, size_t bytes);
 
+/** The folder for files of this run: TMPDIR, if that is an absolute path that fits and the program
+ * has no more rights than its caller; else /tmp. @param bytes  at least 5 */
+void tw_host_temp_dir(char *path, size_t bytes);
+
 /** How many CPUs this process's cgroup lets it use, rounded up; 0: no limit. */
 int tw_host_cpu_quota(void);
 

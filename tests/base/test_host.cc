@@ -97,6 +97,26 @@ TEST_F(Cgroup, NonsenseIsNoLimit)
     EXPECT_EQ(0, cpus(("/" + std::string(10000, 'g')).c_str()));
 }
 
+TEST(Host, TemporaryFilesGoWhereTheUserSays)
+{
+    char path[16];
+    const char *own = getenv("TMPDIR");
+    std::string before = own ? own : "";
+    for (const char *bad : {"", "tmp", "./tmp", "/longer/than/path"}) {
+        setenv("TMPDIR", bad, 1);
+        tw_host_temp_dir(path, sizeof(path));
+        EXPECT_STREQ(path, "/tmp") << bad;
+    }
+    setenv("TMPDIR", "/var/tmp", 1);
+    tw_host_temp_dir(path, sizeof(path));
+    EXPECT_STREQ(path, "/var/tmp");
+    unsetenv("TMPDIR");
+    tw_host_temp_dir(path, sizeof(path));
+    EXPECT_STREQ(path, "/tmp");
+    if (own)
+        setenv("TMPDIR", before.c_str(), 1);
+}
+
 TEST(Host, HashDependsOnEveryByte)
 {
     std::set<uint64_t> seen;

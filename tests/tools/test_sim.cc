@@ -4,6 +4,7 @@
 
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "command.h"
@@ -280,6 +281,19 @@ TEST_F(Sim, TuneMeasuresByItself)
     EXPECT_TRUE(contains(c.err, "round 1 of 1, 2 ranks, dissemination")) << c.err;
     EXPECT_TRUE(contains(c.out, "twill-cost 1\n# fitted by twill-tune to 1 measured cases\n"))
         << c.out;
+}
+
+TEST_F(Sim, TuneKeepsItsFilesWhereTheUserSays)
+{
+    std::string run = file("run", "#!/bin/sh\necho \"$@\" >&2\nexit 1\n");
+    ASSERT_EQ(chmod(run.c_str(), 0700), 0);
+    std::string place = "TMPDIR=" + folder_;
+    Command c({kTune, "--quiet", "--machine", kMachine, "--run", run, "--algo", "linear"}, "",
+              {place});
+    EXPECT_EQ(c.finish(), 3) << c.err;
+    EXPECT_TRUE(contains(c.err, "--csv " + folder_ + "/twill-tune-")) << c.err;
+    for (const auto &left : std::filesystem::directory_iterator(folder_))
+        EXPECT_EQ(left.path(), run);
 }
 
 // Whoever ends twill-tune ends what it has started.

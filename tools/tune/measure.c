@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/host.h"
 #include "base/status.h"
 #include "tune.h"
 
@@ -19,6 +20,7 @@
 #define ALGO_BYTES 512
 #define SHORT_BYTES ((uint64_t)64 << 10) /* sizes up to here are timed over more calls */
 #define FACTOR "4"
+#define FOLDER_NAME "/twill-tune-XXXXXX"
 
 /* Collectives of which twill-perf has a sweep. */
 #define SWEPT                                                                                      \
@@ -193,7 +195,9 @@ static enum twill_status round_measure(const struct tune_options *options,
 enum twill_status tune_measure(const struct tune_options *options, struct sim_samples *samples)
 {
     struct programs programs;
-    char folder[] = "/tmp/twill-tune-XXXXXX", csv[sizeof(folder) + 16];
+    char folder[PATH_BYTES], csv[PATH_BYTES + 16];
+    tw_host_temp_dir(folder, sizeof(folder) - sizeof(FOLDER_NAME));
+    memcpy(folder + strlen(folder), FOLDER_NAME, sizeof(FOLDER_NAME));
     program_find(options->run, "twill-run", programs.run);
     program_find(options->perf, "twill-perf", programs.perf);
     if (!mkdtemp(folder))
