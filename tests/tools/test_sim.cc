@@ -296,6 +296,16 @@ TEST_F(Sim, TuneKeepsItsFilesWhereTheUserSays)
         EXPECT_EQ(left.path(), run);
 }
 
+TEST_F(Sim, TuneMeasuresAllThatAnAlgorithmServes)
+{
+    Command c({kTune, "--quiet", "--machine", kMachine, "-n", "2", "-e", "8", "--rounds", "1",
+               "--algo", "linear", "--run", BUILD_DIR "/tools/twill-run", "--perf",
+               BUILD_DIR "/perf/twill-perf"});
+    ASSERT_EQ(c.finish(), 0) << c.err;
+    // broadcast, reduce, gather, scatter, gather_v, scatter_v, each in and out of place
+    EXPECT_TRUE(contains(c.out, "fitted by twill-tune to 12 measured cases\n")) << c.out;
+}
+
 // Whoever ends twill-tune ends what it has started.
 TEST_F(Sim, TuneEndsWithItsChild)
 {

@@ -22,12 +22,6 @@
 #define FACTOR "4"
 #define FOLDER_NAME "/twill-tune-XXXXXX"
 
-/* Collectives of which twill-perf has a sweep. */
-#define SWEPT                                                                                      \
-    (1u << TW_COLL_ALL_REDUCE | 1u << TW_COLL_REDUCE | 1u << TW_COLL_BROADCAST |                   \
-     1u << TW_COLL_REDUCE_SCATTER | 1u << TW_COLL_ALL_GATHER | 1u << TW_COLL_ALL_TO_ALL |          \
-     1u << TW_COLL_BARRIER)
-
 struct programs {
     char run[PATH_BYTES], perf[PATH_BYTES];
 };
@@ -121,7 +115,7 @@ static int colls_of(const struct tw_algo *algo, char value[ALGO_BYTES], char *na
     size_t used = (size_t)snprintf(value, ALGO_BYTES, "TWILL_ALGO=");
     for (int c = 0; c < TW_COLL_COUNT; c++) {
         const char *name = tw_coll_name((enum tw_coll)c);
-        if (!((algo->colls & SWEPT) >> c & 1))
+        if (!(algo->colls >> c & 1))
             continue;
         used += (size_t)snprintf(value + used, ALGO_BYTES - used, "%s%s=%s", count ? "," : "", name,
                                  algo->name);
