@@ -103,114 +103,83 @@ enum twill_status tw_api_coll(struct tw_call *call, tw_coll_check_fn check)
     return status;
 }
 
-static enum twill_status collective(struct tw_call call) { return tw_api_coll(&call, check_equal); }
+static enum twill_status collective(const struct tw_call_info *info, const void *sendbuf,
+                                    void *recvbuf, twill_comm_t comm, twill_stream_t stream)
+{
+    struct tw_call call = {
+        .info = *info, .in = sendbuf, .out = recvbuf, .comm = comm, .stream = stream};
+    return tw_api_coll(&call, check_equal);
+}
 
 enum twill_status twill_all_reduce(const void *sendbuf, void *recvbuf, size_t count,
                                    twill_type_t type, twill_redop_t op, twill_comm_t comm,
                                    twill_stream_t stream)
 {
-    return collective((struct tw_call){
-        .info = {.coll = TW_COLL_ALL_REDUCE, .count = count, .type = type, .op = op},
-        .in = sendbuf,
-        .out = recvbuf,
-        .comm = comm,
-        .stream = stream,
-    });
+    const struct tw_call_info info = {
+        .coll = TW_COLL_ALL_REDUCE, .count = count, .type = type, .op = op};
+    return collective(&info, sendbuf, recvbuf, comm, stream);
 }
 
 enum twill_status twill_reduce(const void *sendbuf, void *recvbuf, size_t count, twill_type_t type,
                                twill_redop_t op, int root, twill_comm_t comm, twill_stream_t stream)
 {
-    return collective((struct tw_call){
-        .info = {.coll = TW_COLL_REDUCE, .root = root, .count = count, .type = type, .op = op},
-        .in = sendbuf,
-        .out = recvbuf,
-        .comm = comm,
-        .stream = stream,
-    });
+    const struct tw_call_info info = {
+        .coll = TW_COLL_REDUCE, .root = root, .count = count, .type = type, .op = op};
+    return collective(&info, sendbuf, recvbuf, comm, stream);
 }
 
 enum twill_status twill_broadcast(const void *sendbuf, void *recvbuf, size_t count,
                                   twill_type_t type, int root, twill_comm_t comm,
                                   twill_stream_t stream)
 {
-    return collective((struct tw_call){
-        .info = {.coll = TW_COLL_BROADCAST, .root = root, .count = count, .type = type},
-        .in = sendbuf,
-        .out = recvbuf,
-        .comm = comm,
-        .stream = stream,
-    });
+    const struct tw_call_info info = {
+        .coll = TW_COLL_BROADCAST, .root = root, .count = count, .type = type};
+    return collective(&info, sendbuf, recvbuf, comm, stream);
 }
 
 enum twill_status twill_reduce_scatter(const void *sendbuf, void *recvbuf, size_t recvcount,
                                        twill_type_t type, twill_redop_t op, twill_comm_t comm,
                                        twill_stream_t stream)
 {
-    return collective((struct tw_call){
-        .info = {.coll = TW_COLL_REDUCE_SCATTER, .count = recvcount, .type = type, .op = op},
-        .in = sendbuf,
-        .out = recvbuf,
-        .comm = comm,
-        .stream = stream,
-    });
+    const struct tw_call_info info = {
+        .coll = TW_COLL_REDUCE_SCATTER, .count = recvcount, .type = type, .op = op};
+    return collective(&info, sendbuf, recvbuf, comm, stream);
 }
 
 enum twill_status twill_all_gather(const void *sendbuf, void *recvbuf, size_t sendcount,
                                    twill_type_t type, twill_comm_t comm, twill_stream_t stream)
 {
-    return collective((struct tw_call){
-        .info = {.coll = TW_COLL_ALL_GATHER, .count = sendcount, .type = type},
-        .in = sendbuf,
-        .out = recvbuf,
-        .comm = comm,
-        .stream = stream,
-    });
+    const struct tw_call_info info = {.coll = TW_COLL_ALL_GATHER, .count = sendcount, .type = type};
+    return collective(&info, sendbuf, recvbuf, comm, stream);
 }
 
 enum twill_status twill_all_to_all(const void *sendbuf, void *recvbuf, size_t count,
                                    twill_type_t type, twill_comm_t comm, twill_stream_t stream)
 {
-    return collective((struct tw_call){
-        .info = {.coll = TW_COLL_ALL_TO_ALL, .count = count, .type = type},
-        .in = sendbuf,
-        .out = recvbuf,
-        .comm = comm,
-        .stream = stream,
-    });
+    const struct tw_call_info info = {.coll = TW_COLL_ALL_TO_ALL, .count = count, .type = type};
+    return collective(&info, sendbuf, recvbuf, comm, stream);
 }
 
 enum twill_status twill_gather(const void *sendbuf, void *recvbuf, size_t sendcount,
                                twill_type_t type, int root, twill_comm_t comm,
                                twill_stream_t stream)
 {
-    return collective((struct tw_call){
-        .info = {.coll = TW_COLL_GATHER, .root = root, .count = sendcount, .type = type},
-        .in = sendbuf,
-        .out = recvbuf,
-        .comm = comm,
-        .stream = stream,
-    });
+    const struct tw_call_info info = {
+        .coll = TW_COLL_GATHER, .root = root, .count = sendcount, .type = type};
+    return collective(&info, sendbuf, recvbuf, comm, stream);
 }
 
 enum twill_status twill_scatter(const void *sendbuf, void *recvbuf, size_t recvcount,
                                 twill_type_t type, int root, twill_comm_t comm,
                                 twill_stream_t stream)
 {
-    return collective((struct tw_call){
-        .info = {.coll = TW_COLL_SCATTER, .root = root, .count = recvcount, .type = type},
-        .in = sendbuf,
-        .out = recvbuf,
-        .comm = comm,
-        .stream = stream,
-    });
+    const struct tw_call_info info = {
+        .coll = TW_COLL_SCATTER, .root = root, .count = recvcount, .type = type};
+    return collective(&info, sendbuf, recvbuf, comm, stream);
 }
 
 enum twill_status twill_barrier(twill_comm_t comm, twill_stream_t stream)
 {
-    return collective((struct tw_call){
-        .info = {.coll = TW_COLL_BARRIER, .type = TWILL_UINT8},
-        .comm = comm,
-        .stream = stream,
-    });
+    const struct tw_call_info info = {.coll = TW_COLL_BARRIER, .type = TWILL_UINT8};
+    return collective(&info, NULL, NULL, comm, stream);
 }

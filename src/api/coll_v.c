@@ -243,7 +243,13 @@ static enum twill_status check_v(const char *name, const struct tw_coll_rule *ru
     return TWILL_OK;
 }
 
-static enum twill_status collective(struct tw_call call) { return tw_api_coll(&call, check_v); }
+static enum twill_status collective(const struct tw_call_info *info, const void *sendbuf,
+                                    void *recvbuf, twill_comm_t comm, twill_stream_t stream)
+{
+    struct tw_call call = {
+        .info = *info, .in = sendbuf, .out = recvbuf, .comm = comm, .stream = stream};
+    return tw_api_coll(&call, check_v);
+}
 
 /* ---- entry points -----------------------------------------------------------------------------
  */
@@ -252,31 +258,21 @@ enum twill_status twill_all_gather_v(const void *sendbuf, void *recvbuf, const s
                                      const size_t *displs, twill_type_t type, twill_comm_t comm,
                                      twill_stream_t stream)
 {
-    return collective((struct tw_call){
-        .info = {.coll = TW_COLL_ALL_GATHER_V,
-                 .type = type,
-                 .counts = {.out = counts, .out_displs = displs}},
-        .in = sendbuf,
-        .out = recvbuf,
-        .comm = comm,
-        .stream = stream,
-    });
+    const struct tw_call_info info = {.coll = TW_COLL_ALL_GATHER_V,
+                                      .type = type,
+                                      .counts = {.out = counts, .out_displs = displs}};
+    return collective(&info, sendbuf, recvbuf, comm, stream);
 }
 
 enum twill_status twill_reduce_scatter_v(const void *sendbuf, void *recvbuf, const size_t *counts,
                                          const size_t *displs, twill_type_t type, twill_redop_t op,
                                          twill_comm_t comm, twill_stream_t stream)
 {
-    return collective((struct tw_call){
-        .info = {.coll = TW_COLL_REDUCE_SCATTER_V,
-                 .type = type,
-                 .op = op,
-                 .counts = {.in = counts, .in_displs = displs}},
-        .in = sendbuf,
-        .out = recvbuf,
-        .comm = comm,
-        .stream = stream,
-    });
+    const struct tw_call_info info = {.coll = TW_COLL_REDUCE_SCATTER_V,
+                                      .type = type,
+                                      .op = op,
+                                      .counts = {.in = counts, .in_displs = displs}};
+    return collective(&info, sendbuf, recvbuf, comm, stream);
 }
 
 /* NOLINTNEXTLINE(readability-function-size): both buffers with counts and displacements */
@@ -285,15 +281,10 @@ enum twill_status twill_all_to_all_v(const void *sendbuf, const size_t *sendcoun
                                      const size_t *rdispls, twill_type_t type, twill_comm_t comm,
                                      twill_stream_t stream)
 {
-    return collective((struct tw_call){
-        .info = {.coll = TW_COLL_ALL_TO_ALL_V,
-                 .type = type,
-                 .counts = {sendcounts, sdispls, recvcounts, rdispls}},
-        .in = sendbuf,
-        .out = recvbuf,
-        .comm = comm,
-        .stream = stream,
-    });
+    const struct tw_call_info info = {.coll = TW_COLL_ALL_TO_ALL_V,
+                                      .type = type,
+                                      .counts = {sendcounts, sdispls, recvcounts, rdispls}};
+    return collective(&info, sendbuf, recvbuf, comm, stream);
 }
 
 /* NOLINTNEXTLINE(readability-function-size): both buffers with counts and displacements */
@@ -301,17 +292,12 @@ enum twill_status twill_gather_v(const void *sendbuf, size_t sendcount, void *re
                                  const size_t *counts, const size_t *displs, twill_type_t type,
                                  int root, twill_comm_t comm, twill_stream_t stream)
 {
-    return collective((struct tw_call){
-        .info = {.coll = TW_COLL_GATHER_V,
-                 .root = root,
-                 .count = sendcount,
-                 .type = type,
-                 .counts = {.out = counts, .out_displs = displs}},
-        .in = sendbuf,
-        .out = recvbuf,
-        .comm = comm,
-        .stream = stream,
-    });
+    const struct tw_call_info info = {.coll = TW_COLL_GATHER_V,
+                                      .root = root,
+                                      .count = sendcount,
+                                      .type = type,
+                                      .counts = {.out = counts, .out_displs = displs}};
+    return collective(&info, sendbuf, recvbuf, comm, stream);
 }
 
 /* NOLINTNEXTLINE(readability-function-size): both buffers with counts and displacements */
@@ -319,15 +305,10 @@ enum twill_status twill_scatter_v(const void *sendbuf, const size_t *counts, con
                                   void *recvbuf, size_t recvcount, twill_type_t type, int root,
                                   twill_comm_t comm, twill_stream_t stream)
 {
-    return collective((struct tw_call){
-        .info = {.coll = TW_COLL_SCATTER_V,
-                 .root = root,
-                 .count = recvcount,
-                 .type = type,
-                 .counts = {.in = counts, .in_displs = displs}},
-        .in = sendbuf,
-        .out = recvbuf,
-        .comm = comm,
-        .stream = stream,
-    });
+    const struct tw_call_info info = {.coll = TW_COLL_SCATTER_V,
+                                      .root = root,
+                                      .count = recvcount,
+                                      .type = type,
+                                      .counts = {.in = counts, .in_displs = displs}};
+    return collective(&info, sendbuf, recvbuf, comm, stream);
 }
