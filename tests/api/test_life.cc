@@ -11,15 +11,6 @@
 namespace
 {
 
-/* Polls until the communicator is no longer in progress. */
-enum twill_status settle(twill_comm_t comm)
-{
-    enum twill_status status = TWILL_INPROGRESS;
-    while (status == TWILL_INPROGRESS)
-        EXPECT_EQ(twill_comm_async_error(comm, &status), TWILL_OK);
-    return status;
-}
-
 int sum_of_ones(twill_comm_t comm)
 {
     int x = 1;
@@ -121,7 +112,7 @@ TEST(Life, NonBlockingInitAndFinalize)
             EXPECT_EQ(size, 3);
             __atomic_fetch_add(&words[0], 1, __ATOMIC_ACQ_REL);
         }
-        ASSERT_EQ(settle(comm), TWILL_OK) << world::text(comm);
+        ASSERT_EQ(world::settle(comm), TWILL_OK) << world::text(comm);
         EXPECT_EQ(sum_of_ones(comm), 3);
         if (rank.rank == 2)
             world::await(&words[1], 2);
@@ -132,7 +123,7 @@ TEST(Life, NonBlockingInitAndFinalize)
             EXPECT_EQ(status, TWILL_INPROGRESS);
             __atomic_fetch_add(&words[1], 1, __ATOMIC_ACQ_REL);
         }
-        EXPECT_EQ(settle(comm), TWILL_OK);
+        EXPECT_EQ(world::settle(comm), TWILL_OK);
         EXPECT_OK(twill_comm_destroy(comm), nullptr);
     });
 }
@@ -150,7 +141,7 @@ TEST(Life, NonBlockingInitGivenUpByDestroyAndByAbort)
         ASSERT_OK(twill_get_unique_id(&id), nullptr);
         ASSERT_EQ(twill_comm_init(&comm, 2, &id, 0, &config), TWILL_INPROGRESS);
         EXPECT_OK(twill_comm_abort(comm), comm);
-        EXPECT_EQ(settle(comm), TWILL_ERR_ABORTED);
+        EXPECT_EQ(world::settle(comm), TWILL_ERR_ABORTED);
         EXPECT_OK(twill_comm_destroy(comm), nullptr);
     });
 }
@@ -198,7 +189,7 @@ TEST(Life, NonBlockingFinalizeAndDestroyOneRankAfterAnother)
             twill_comm_t comms[2];
             ASSERT_EQ(twill_comm_init_all(comms, 2, nullptr, &config), TWILL_INPROGRESS);
             for (twill_comm_t comm : comms)
-                ASSERT_EQ(settle(comm), TWILL_OK) << world::text(comm);
+                ASSERT_EQ(world::settle(comm), TWILL_OK) << world::text(comm);
             for (twill_comm_t comm : comms) {
                 ASSERT_EQ(twill_comm_finalize(comm), TWILL_INPROGRESS);
                 EXPECT_OK(twill_comm_destroy(comm), nullptr);

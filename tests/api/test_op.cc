@@ -106,11 +106,7 @@ TEST(Op, CreatedSumsInReduceAndReduceScatterAndAlone)
 /* Copied when a call is made: on a stream and in a group the handle is gone when the call runs. */
 TEST(Op, OutlivedByItsCalls)
 {
-    world::run_all(2, [](const world::Rank &rank) {
-        twill_comm_t comm = rank.init();
-        ASSERT_NE(comm, nullptr);
-        twill_stream_t stream;
-        ASSERT_OK(twill_stream_create(&stream), nullptr);
+    world::run_streams(2, [](const world::Rank &rank, twill_comm_t comm, twill_stream_t stream) {
         std::vector<float> x(1 << 20, 1), y(100, 1), z(100, 1);
         if (rank.rank == 1)
             rank.meet(0); /* nothing of rank 0 can have run before */
@@ -130,19 +126,13 @@ TEST(Op, OutlivedByItsCalls)
         EXPECT_EQ(x, std::vector<float>(1 << 20, 6));
         EXPECT_EQ(y, std::vector<float>(100, 6));
         EXPECT_EQ(z, std::vector<float>(100, 10));
-        EXPECT_OK(twill_stream_destroy(stream), nullptr);
-        EXPECT_OK(twill_comm_destroy(comm), nullptr);
     });
 }
 
 /* A scalar by pointer is what its memory holds when the call runs, not when it was made. */
 TEST(Op, ScalarByPointerIsReadWhenTheCallRuns)
 {
-    world::run_all(2, [](const world::Rank &rank) {
-        twill_comm_t comm = rank.init();
-        ASSERT_NE(comm, nullptr);
-        twill_stream_t stream;
-        ASSERT_OK(twill_stream_create(&stream), nullptr);
+    world::run_streams(2, [](const world::Rank &rank, twill_comm_t comm, twill_stream_t stream) {
         double scalar = 1;
         twill_redop_t op;
         ASSERT_OK(
@@ -167,8 +157,6 @@ TEST(Op, ScalarByPointerIsReadWhenTheCallRuns)
         ASSERT_OK(twill_all_reduce(x.data(), x.data(), 100, TWILL_FLOAT64, op, comm, nullptr),
                   comm);
         EXPECT_EQ(x, std::vector<double>(100, 32));
-        EXPECT_OK(twill_stream_destroy(stream), nullptr);
-        EXPECT_OK(twill_comm_destroy(comm), nullptr);
     });
 }
 

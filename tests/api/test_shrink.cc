@@ -10,14 +10,6 @@
 namespace
 {
 
-enum twill_status settle(twill_comm_t comm)
-{
-    enum twill_status status = TWILL_INPROGRESS;
-    while (status == TWILL_INPROGRESS)
-        EXPECT_EQ(twill_comm_async_error(comm, &status), TWILL_OK);
-    return status;
-}
-
 int sum(twill_comm_t comm, int mine)
 {
     EXPECT_OK(twill_all_reduce(&mine, &mine, 1, TWILL_INT32, TWILL_SUM, comm, nullptr), comm);
@@ -42,7 +34,7 @@ twill_comm_t shrunk(twill_comm_t comm, bool waits)
     const enum twill_status status = twill_comm_shrink(comm, &made, &config);
     EXPECT_EQ(status, waits ? TWILL_OK : TWILL_INPROGRESS) << twill_last_error(comm);
     if (made) {
-        EXPECT_EQ(settle(made), TWILL_OK) << twill_last_error(made);
+        EXPECT_EQ(world::settle(made), TWILL_OK) << twill_last_error(made);
     }
     return made;
 }
@@ -159,7 +151,7 @@ TEST(Shrink, ADeathDuringShrinkLeavesOneCommunicator)
                 sched_yield();
             ASSERT_OK(twill_comm_shrink(comm, &made, nullptr), comm);
         }
-        ASSERT_EQ(settle(made), TWILL_OK) << twill_last_error(made);
+        ASSERT_EQ(world::settle(made), TWILL_OK) << twill_last_error(made);
         int size = 0;
         EXPECT_OK(twill_comm_size(made, &size), made);
         EXPECT_EQ(size, 2);

@@ -10,14 +10,6 @@
 namespace
 {
 
-enum twill_status settle(twill_comm_t comm)
-{
-    enum twill_status status = TWILL_INPROGRESS;
-    while (status == TWILL_INPROGRESS)
-        EXPECT_EQ(twill_comm_async_error(comm, &status), TWILL_OK);
-    return status;
-}
-
 int number(enum twill_status (*ask)(twill_comm_t, int *), twill_comm_t comm)
 {
     int value = -9;
@@ -122,7 +114,7 @@ void one_thread(const Case &c, const twill_config *config)
     std::vector<int> mine((size_t)c.size);
     for (size_t i = 0; i < children.size(); i++) {
         if (children[i]) {
-            EXPECT_EQ(settle(children[i]), TWILL_OK) << twill_last_error(children[i]);
+            EXPECT_EQ(world::settle(children[i]), TWILL_OK) << twill_last_error(children[i]);
             EXPECT_EQ(number(twill_comm_rank, children[i]), c.ranks[i]);
             EXPECT_EQ(number(twill_comm_size, children[i]), c.sizes[i]);
         } else {
@@ -159,9 +151,9 @@ TEST(Split, SeveralAtOnceWithoutWaiting)
         EXPECT_EQ(twill_comm_split(comm, r / 2, -r, &halves, &config), TWILL_INPROGRESS);
         EXPECT_EQ(twill_comm_split(comm, 0, 0, &all, &config), TWILL_INPROGRESS);
         ASSERT_NE(pairs, nullptr);
-        EXPECT_EQ(settle(all), TWILL_OK) << twill_last_error(all);
-        EXPECT_EQ(settle(halves), TWILL_OK) << twill_last_error(halves);
-        EXPECT_EQ(settle(pairs), TWILL_OK) << twill_last_error(pairs);
+        EXPECT_EQ(world::settle(all), TWILL_OK) << twill_last_error(all);
+        EXPECT_EQ(world::settle(halves), TWILL_OK) << twill_last_error(halves);
+        EXPECT_EQ(world::settle(pairs), TWILL_OK) << twill_last_error(pairs);
         EXPECT_EQ(sum(pairs, r), r % 2 ? 4 : 2);
         EXPECT_EQ(sum(halves, r), r / 2 ? 5 : 1);
         EXPECT_EQ(number(twill_comm_rank, halves), 1 - r % 2);
@@ -264,7 +256,7 @@ TEST(Split, ADeadRankIsNamed)
                 kill(getpid(), SIGKILL);
             enum twill_status status = twill_comm_split(comm, 0, 0, &child, &config);
             if (status == TWILL_INPROGRESS)
-                status = settle(child);
+                status = world::settle(child);
             EXPECT_EQ(status, TWILL_ERR_PEER);
             const std::string text = world::text(child ? child : comm);
             EXPECT_NE(text.find("rank 2"), std::string::npos) << text;

@@ -31,11 +31,7 @@ TEST(Stream, ArgumentsAndEmptyOnes)
 
 TEST(Stream, ReturnsAlthoughThePeerHasNotCalled)
 {
-    world::run_all(2, [](const world::Rank &rank) {
-        twill_comm_t comm = rank.init();
-        ASSERT_NE(comm, nullptr);
-        twill_stream_t stream;
-        ASSERT_OK(twill_stream_create(&stream), nullptr);
+    world::run_streams(2, [](const world::Rank &rank, twill_comm_t comm, twill_stream_t stream) {
         std::vector<float> x(BIG, (float)(rank.rank + 1));
         int *words = world::shared()->words;
         if (rank.rank == 1)
@@ -50,8 +46,6 @@ TEST(Stream, ReturnsAlthoughThePeerHasNotCalled)
         ASSERT_OK(twill_stream_synchronize(stream), nullptr);
         EXPECT_OK(twill_stream_query(stream), nullptr);
         EXPECT_EQ(x, std::vector<float>(BIG, 3.0f));
-        EXPECT_OK(twill_stream_destroy(stream), nullptr);
-        EXPECT_OK(twill_comm_destroy(comm), nullptr);
     });
 }
 
@@ -141,11 +135,7 @@ TEST(Stream, GroupOnOneStreamInOppositeOrders)
 /* In one group, with and without a stream: the end waits for the latter only. */
 TEST(Stream, GroupOfQueuedAndBlockingCalls)
 {
-    world::run_all(2, [](const world::Rank &rank) {
-        twill_comm_t comm = rank.init();
-        ASSERT_NE(comm, nullptr);
-        twill_stream_t stream;
-        ASSERT_OK(twill_stream_create(&stream), nullptr);
+    world::run_streams(2, [](const world::Rank &rank, twill_comm_t comm, twill_stream_t stream) {
         int x = 1, y = 10, got = 0;
         const int mine = 5 + rank.rank;
         ASSERT_OK(twill_group_start(), nullptr);
@@ -158,8 +148,6 @@ TEST(Stream, GroupOfQueuedAndBlockingCalls)
         EXPECT_EQ(x, 2) << "it came before y on this communicator";
         ASSERT_OK(twill_stream_synchronize(stream), nullptr);
         EXPECT_EQ(got, 6 - rank.rank);
-        EXPECT_OK(twill_stream_destroy(stream), nullptr);
-        EXPECT_OK(twill_comm_destroy(comm), nullptr);
     });
 }
 

@@ -81,6 +81,14 @@ void Rank::meet(int point) const
     await(&shared()->arrived[point], size);
 }
 
+enum twill_status settle(twill_comm_t comm)
+{
+    enum twill_status status = TWILL_INPROGRESS;
+    while (status == TWILL_INPROGRESS)
+        EXPECT_EQ(twill_comm_async_error(comm, &status), TWILL_OK);
+    return status;
+}
+
 std::string text(twill_comm_t comm) { return twill_last_error(comm); }
 
 ::testing::AssertionResult ok(enum twill_status status, twill_comm_t comm)
@@ -163,6 +171,23 @@ void run_all(int size, const Body &body, const Env &env, double limit_s)
         EXPECT_EQ(exits[i].signal, 0) << "rank " << i << " of " << size << " was killed";
         EXPECT_FALSE(exits[i].failed_expectations) << "rank " << i << " of " << size;
     }
+}
+
+void run_streams(
+    int size,
+    const std::function<void(const Rank &, twill_comm_t comm, twill_stream_t stream)> &body)
+{
+    run_all(size, [&](const Rank &rank) {
+        twill_comm_t comm = rank.init();
+        ASSERT_NE(comm, nullptr);
+        twill_stream_t stream;
+        ASSERT_OK(twill_stream_create(&stream), nullptr);
+        body(rank, comm, stream);
+        if (::testing::Test::HasFatalFailure())
+            return; /* the others may wait for what this rank did not call */
+        EXPECT_OK(twill_stream_destroy(stream), nullptr);
+        EXPECT_OK(twill_comm_destroy(comm), nullptr);
+    });
 }
 
 void run_alone(const std::function<void()> &body, const Env &env, double limit_s)

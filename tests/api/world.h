@@ -54,6 +54,10 @@ using Env = std::vector<std::pair<std::string, std::string>>;
 std::vector<Exit> run(int size, const Body &body, const Env &env = {}, double limit_s = 60);
 /* The same, and every rank must end well. */
 void run_all(int size, const Body &body, const Env &env = {}, double limit_s = 60);
+/* Processes with a communicator and a stream each, which are ended behind body. */
+void run_streams(
+    int size,
+    const std::function<void(const Rank &, twill_comm_t comm, twill_stream_t stream)> &body);
 /* One process that makes its ranks itself. */
 void run_alone(const std::function<void()> &body, const Env &env = {}, double limit_s = 60);
 
@@ -66,6 +70,8 @@ void await(const int *word, int value);
 void set(int *word, int value);
 int get(const int *word);
 
+/* Polls until the communicator is no longer in progress. */
+enum twill_status settle(twill_comm_t comm);
 std::string text(twill_comm_t comm);
 /* Says name and sentence of any other status. comm NULL: a call that has none, or has freed it. */
 ::testing::AssertionResult ok(enum twill_status status, twill_comm_t comm);
