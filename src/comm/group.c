@@ -313,6 +313,17 @@ static enum twill_status finals_run(const struct group *g)
 /* ---- the end ----------------------------------------------------------------------------------
  */
 
+static void group_free(struct group *g)
+{
+    while (g->nwords)
+        free(g->words[--g->nwords]);
+    free(g->words);
+    free(g->calls);
+    free(g->inits);
+    free(g->splits);
+    free(g->finals);
+}
+
 enum twill_status tw_group_end(void)
 {
     if (!open_group.depth) {
@@ -334,13 +345,7 @@ enum twill_status tw_group_end(void)
         init_status = status;
     if (!tw_failed(status))
         status = finals_run(&g);
-    while (g.nwords)
-        free(g.words[--g.nwords]);
-    free(g.words);
-    free(g.calls);
-    free(g.inits);
-    free(g.splits);
-    free(g.finals);
+    group_free(&g);
     return tw_failed(status) || init_status == TWILL_OK ? status : init_status;
 }
 
@@ -357,7 +362,7 @@ enum twill_status tw_group_simulate(uint64_t *time_ps)
     }
     struct group g = open_group;
     open_group = (struct group){0};
-    if (g.ninits || g.nfinals)
+    if (g.ninits || g.nsplits || g.nfinals)
         status = tw_fail(TWILL_ERR_USAGE, "group_simulate_end: the group makes or finalizes "
                                           "communicators, which has no predicted time");
     else
@@ -366,8 +371,9 @@ enum twill_status tw_group_simulate(uint64_t *time_ps)
         tw_last_error_keep(0);
     if (g.ninits)
         inits_give_up(&g, status);
-    free(g.calls);
-    free(g.inits);
-    free(g.finals);
+    for (size_t i = 0; i < g.nsplits; i++)
+        tw_split_put(g.splits[i].split);
+    splits_give_up(&g, status, false);
+    group_free(&g);
     return status;
 }

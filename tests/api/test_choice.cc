@@ -140,6 +140,37 @@ TEST(Simulate, RefusesWhatHasNoTime)
     });
 }
 
+TEST(Simulate, ForgetsWhatWasNoted)
+{
+    with_ranks([](twill_comm_t *comms) {
+        struct twill_simulation simulation = TWILL_SIMULATION_INIT;
+        twill_comm_t made[RANKS] = {};
+        ASSERT_OK(twill_group_start(), nullptr);
+        for (int r = 0; r < RANKS; r++)
+            ASSERT_OK(twill_comm_split(comms[r], 0, r, &made[r], nullptr), comms[r]);
+        EXPECT_EQ(twill_group_simulate_end(&simulation), TWILL_ERR_USAGE) << "splits";
+        EXPECT_NE(world::text(nullptr).find("makes or finalizes"), std::string::npos)
+            << world::text(nullptr);
+        EXPECT_EQ(made[0], nullptr);
+        const size_t counts[RANKS] = {3};
+        int x[RANKS][3] = {};
+        ASSERT_OK(twill_group_start(), nullptr);
+        for (int r = 0; r < RANKS; r++)
+            ASSERT_OK(
+                twill_all_gather_v(x[r], x[r], counts, nullptr, TWILL_INT32, comms[r], nullptr),
+                comms[r]);
+        ASSERT_OK(twill_group_simulate_end(&simulation), nullptr);
+        EXPECT_GT(simulation.predicted_us, 0);
+        /* what was forgotten took no place in the order of calls */
+        ASSERT_OK(twill_group_start(), nullptr);
+        for (int r = 0; r < RANKS; r++)
+            ASSERT_OK(twill_comm_split(comms[r], 0, r, &made[r], nullptr), comms[r]);
+        ASSERT_OK(twill_group_end(), nullptr);
+        for (twill_comm_t comm : made)
+            EXPECT_OK(twill_comm_destroy(comm), nullptr);
+    });
+}
+
 TEST(Choice, RefusesWhatIsNoCall)
 {
     with_ranks([](twill_comm_t *comms) {
