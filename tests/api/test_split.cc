@@ -252,9 +252,14 @@ TEST(Split, ADeadRankIsNamed)
             config.blocking = waits;
             twill_comm_t comm = rank.init(), child = nullptr;
             ASSERT_NE(comm, nullptr);
+            rank.meet(0); /* nobody is connecting any more */
+            if (rank.rank == 2 && !waits)
+                rank.meet(1);
             if (rank.rank == 2)
                 kill(getpid(), SIGKILL);
             enum twill_status status = twill_comm_split(comm, 0, 0, &child, &config);
+            if (!waits)
+                rank.meet(1); /* the others have their handles */
             if (status == TWILL_INPROGRESS)
                 status = world::settle(child);
             EXPECT_EQ(status, TWILL_ERR_PEER);
