@@ -9,9 +9,9 @@
  *   -1..-19   the caller's arguments or order of calls: nothing was done, nothing is broken;
  *   -20..-39  this machine: nothing was started, unless twill_comm_async_error says otherwise;
  *   -40..-59  the other ranks: the communicator has failed. Every later call on it returns the
- *             failure that came first; only shrink, abort, destroy, queries are of use. Buffers of
- * the calls that were cut short hold anything. Outputs are written on success only, unless a
- * function says otherwise.
+ *             failure that came first; only shrink, abort, destroy and queries are of use. Buffers
+ *             of the calls that were cut short hold anything.
+ * Outputs are written on success only, unless a function says otherwise.
  *
  * Matching. The ranks of a communicator make the same collective calls in the same order, with
  * equal counts, type, op and root; sends and receives of a pair match in their order, with equal
@@ -27,8 +27,8 @@
  * call of the same communicator gets TWILL_ERR_BUSY and changes nothing. Different communicators
  * are free of each other. twill_comm_abort, twill_comm_async_error and twill_last_error may be
  * called from any thread at any time while the communicator exists. After fork(2) the child may
- * not use what the parent made: calls on communicators and streams are TWILL_ERR_USAGE there and
- * do nothing, nor can it make communicators of its own, unless the parent had none.
+ * not use what the parent made: calls on communicators, streams and events are TWILL_ERR_USAGE
+ * there and do nothing, nor can it make communicators of its own, unless the parent had none.
  *
  * Blocking. Calls with a NULL stream return when this rank's part is done: recvbuf is complete and
  * sendbuf may be reused, while other ranks may still be inside. Up to 4 KiB and on a communicator
@@ -77,7 +77,7 @@ extern "C" {
     X(ERR_SYSTEM, -21, "a system call failed")                                                     \
     X(ERR_AGAIN, -22, "no room now, try again")                                                    \
     X(ERR_INTERNAL, -23, "an invariant of twill does not hold")                                    \
-    /* the other ranks; the communicator is failed and accepts abort and destroy only */           \
+    /* the other ranks; the communicator has failed and accepts shrink, abort and destroy only */  \
     X(ERR_PEER, -40, "a peer is lost")                                                             \
     X(ERR_MISMATCH, -41, "ranks made calls that do not match")                                     \
     X(ERR_TIMEOUT, -42, "a deadline passed")                                                       \
@@ -178,8 +178,8 @@ struct twill_config {
     /* 0 (default) or 1; the same on all ranks. 1: the value of every element of a reduction is
      * defined (docs/numbers.md), whatever the algorithm, channels, placement or cut into calls */
     int32_t deterministic;
-    int32_t
-        channels; /* lanes of transfer a plan may use; 0 or unset: chosen; the same on all ranks */
+    /* lanes of transfer that a plan may use; 0 or unset: chosen; the same on all ranks */
+    int32_t channels;
     const char *name; /* borrowed during the call; appears in messages; NULL: a number */
 };
 #define TWILL_CONFIG_INIT                                                                          \
@@ -307,10 +307,11 @@ TWILL_API enum twill_status twill_comm_init(twill_comm_t *comm, int size, const 
 /**
  * Join a communicator of all processes of the job, with rank and size as the launcher says:
  * TWILL_RANK, TWILL_SIZE, TWILL_LOCAL_RANK and TWILL_RENDEZVOUS (twill-run), or RANK, WORLD_SIZE,
- * LOCAL_RANK, MASTER_ADDR and MASTER_PORT on one host (torchrun). The key comes from the launcher,
- * or from TWILL_KEY_FILE, which other users may not open; without one the first contact is
- * unauthenticated and warned of, or refused under TWILL_REQUIRE_KEY=1. The n-th call of a process
- * meets the others' n-th.
+ * LOCAL_RANK, MASTER_ADDR and MASTER_PORT on one host (torchrun), or what Open MPI's mpirun and
+ * launchers that speak PMI set. Without a launcher the process is alone: rank 0 of 1. The key comes
+ * from twill-run, or from TWILL_KEY_FILE, which other users may not open; without one the first
+ * contact is unauthenticated and warned of, or refused under TWILL_REQUIRE_KEY=1. The n-th call of
+ * a process meets the others' n-th.
  *
  * @param comm    as in twill_comm_init
  * @param config  as in twill_comm_init
@@ -501,7 +502,9 @@ TWILL_API enum twill_status twill_comm_async_error(twill_comm_t comm, enum twill
  * @param size    out, at least 1; not NULL
  * @param device  out, TWILL_DEVICE_HOST; not NULL
  *
- * @return TWILL_OK; TWILL_ERR_INVALID comm is no communicator, or the output is NULL
+ * @return TWILL_OK
+ *         TWILL_ERR_INVALID  comm is no communicator, or the output is NULL
+ *         TWILL_ERR_USAGE    rank and size: comm comes of a split or shrink and is not ready yet
  *
  * Threads: any while comm exists. Never blocks, locks or allocates.
  */
@@ -519,7 +522,7 @@ struct twill_choice {
     char proto[16];   /* out: "simple" */
     int32_t channels; /* out: channels that the plan uses */
     /* out: time by the cost model if all ranks call at once; 0 where nothing is predicted (more
-     * than 64 ranks) */
+     * than 32 ranks) */
     double predicted_us;
 };
 #define TWILL_CHOICE_INIT                                                                          \
@@ -537,14 +540,17 @@ struct twill_choice {
  *                    "all_gather_v" and so on
  * @param count       as the collective itself takes it, in elements; for a v-variant, of each block
  *                    in the mean
+ * @param type        of the elements
  * @param root        the root where the collective has one, else ignored
  * @param choice      in: size, magic, version (TWILL_CHOICE_INIT); out: the rest; untouched on
- * error
+ *                    errors
  *
- * @return TWILL_OK; TWILL_ERR_INVALID an argument is out of its range or the struct was not
- *         initialised; TWILL_ERR_USAGE operations are still queued on streams;
- * TWILL_ERR_UNSUPPORTED no algorithm serves the call; and what every call on a communicator returns
- * when it is failed, not ready or in use
+ * @return TWILL_OK
+ *         TWILL_ERR_INVALID      an argument is out of its range, or the struct was not initialised
+ *         TWILL_ERR_USAGE        operations are still queued on streams
+ *         TWILL_ERR_UNSUPPORTED  no algorithm serves the call
+ *         TWILL_ERR_NOMEM
+ *         and what every call on a communicator returns when it is failed, not ready or in use
  *
  * Threads: one at a time for each communicator. Never waits for a peer; may allocate.
  */
@@ -703,7 +709,7 @@ TWILL_API enum twill_status twill_event_synchronize(twill_event_t event);
  * group and the others are unharmed. A send to this rank itself is legal in a group only, and needs
  * its receive in the same group.
  *
- * @return TWILL_OK; TWILL_ERR_NOMEM
+ * @return TWILL_OK
  *
  * Threads: a group belongs to its thread. Groups nest. Never blocks.
  */
@@ -748,13 +754,14 @@ struct twill_simulation {
  * taken to enter the group at the same time.
  *
  * @param simulation  in: size, magic, version (TWILL_SIMULATION_INIT); out: the rest; untouched on
- *                    error
+ *                    errors
  *
  * @return TWILL_OK               predicted_us is set; the group is closed
  *         TWILL_ERR_INVALID      the struct was not initialised; the group stays open
  *         TWILL_ERR_USAGE        no group is open, or it is not the outermost one: it stays open.
- * Or the group makes or finalizes communicators: it is closed, and no init leaves a handle
- *         TWILL_ERR_UNSUPPORTED  a communicator has too many ranks to be priced (64 are the most),
+ *                                Or the group makes or finalizes communicators: it is closed, and
+ *                                no init leaves a handle
+ *         TWILL_ERR_UNSUPPORTED  a communicator has too many ranks to be priced (32 are the most),
  *                                or a call cannot be served; the group is closed
  *         TWILL_ERR_NOMEM        the group is closed
  *         twill_last_error(NULL) has the sentence.
@@ -823,7 +830,8 @@ TWILL_API enum twill_status twill_op_destroy(twill_redop_t op, twill_comm_t comm
  *                 size_t is TWILL_ERR_INVALID
  * @param type     of the elements; any alignment is legal, the element's own is faster
  * @param op       the reduction: one of twill_redop_t, or created on comm for type. TWILL_AVG
- * divides by the number of ranks; TWILL_BAND, TWILL_BOR and TWILL_BXOR are of integers only
+ *                 divides by the number of ranks; TWILL_BAND, TWILL_BOR and TWILL_BXOR are of
+ *                 integers only
  * @param root, peer  ranks, 0 to size - 1
  * @param comm     a ready communicator
  * @param stream   NULL: the call blocks until this rank's part is done. Otherwise it is queued and
@@ -936,7 +944,8 @@ TWILL_API enum twill_status twill_scatter(const void *sendbuf, void *recvbuf, si
  * With a count for each rank. What the calls below have in common beyond the above:
  *
  * @param counts  [size], in elements, one block for each rank; 0 is legal for some ranks or all.
- *                Read before the call returns, also inside a group and on a stream
+ *                Not NULL, unless the text says "ignored". Read before the call returns, also
+ *                inside a group and on a stream
  * @param displs  [size], in elements from the buffer's start, where each block begins; likewise.
  *                NULL: packed, block r begins where block r - 1 ends. Elements between blocks are
  *                neither read nor written. That of an empty block is ignored. Blocks of a buffer
