@@ -18,7 +18,8 @@
 struct tw_board_call {
     uint64_t seq;
     uint64_t number;
-    uint64_t what; /* coll | type << 8 | op << 16 | guise << 24 | root << 32 */
+    /* coll | type << 8 | op << 16 | guise << 24 | root (FUSED: number of calls) << 32 */
+    uint64_t what;
     uint64_t count;
     uint64_t algo_hash;
     uint64_t spread;

@@ -79,7 +79,6 @@ enum twill_status tw_view_mismatch(const struct tw_view *view, int peer, const c
     return tw_comm_status(view->comm);
 }
 
-/* The lane on peer's board that must hold the tw_view_lane of the call. */
 const struct tw_board_lane *tw_view_lane(const struct tw_view *view, const struct tw_board *board)
 {
     if (view->info->coll == TW_COLL_P2P)
