@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "api/coll.h"
+#include "base/mem.h"
 
 static enum twill_status check_count(const char *name, const struct tw_call *call)
 {
@@ -14,11 +15,6 @@ static enum twill_status check_count(const char *name, const struct tw_call *cal
         return tw_fail(TWILL_ERR_INVALID, "%s: count %zu of %s over %d ranks is more than memory",
                        name, info->count, tw_type_name(info->type), size);
     return TWILL_OK;
-}
-
-static bool overlap(uintptr_t a, size_t a_bytes, uintptr_t b, size_t b_bytes)
-{
-    return a_bytes && b_bytes && a < b + b_bytes && b < a + a_bytes;
 }
 
 static bool is_in_place(const struct tw_coll_rule *rule, uintptr_t in, uintptr_t out,
@@ -54,7 +50,7 @@ static enum twill_status check_equal(const char *name, const struct tw_coll_rule
     status = check_buffer(name, "sendbuf", in, in_bytes, call->info.count);
     if (!tw_failed(status))
         status = check_buffer(name, "recvbuf", out, out_bytes, call->info.count);
-    if (tw_failed(status) || !overlap(in, in_bytes, out, out_bytes) ||
+    if (tw_failed(status) || !tw_overlap(in, in_bytes, out, out_bytes) ||
         is_in_place(rule, in, out, block * (size_t)call->comm->rank))
         return status;
     return tw_fail(TWILL_ERR_INVALID,

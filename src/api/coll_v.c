@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "api/coll.h"
+#include "base/mem.h"
 
 /* ---- one buffer -------------------------------------------------------------------------------
  */
@@ -26,7 +27,7 @@ struct piece {
 
 static bool overlap(struct piece a, struct piece b)
 {
-    return a.bytes && b.bytes && a.at < b.at + b.bytes && b.at < a.at + a.bytes;
+    return tw_overlap(a.at, a.bytes, b.at, b.bytes);
 }
 
 static struct piece whole(const struct side *side)

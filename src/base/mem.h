@@ -3,6 +3,7 @@
 #ifndef TW_BASE_MEM_H
 #define TW_BASE_MEM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,6 +14,13 @@
 /** Zeroed memory aligned to a cache line; NULL when there is none (tw_fail was called). free()
  * frees. */
 void *tw_alloc(size_t bytes);
+
+/** Do two pieces of memory share a byte? Neither runs past the end of memory; an empty one shares
+ * none. */
+static inline bool tw_overlap(uintptr_t a, size_t a_bytes, uintptr_t b, size_t b_bytes)
+{
+    return a_bytes && b_bytes && a < b + b_bytes && b < a + a_bytes;
+}
 
 /* Memory that other processes can map: a memfd sealed against shrinking and growing. */
 struct tw_shm {

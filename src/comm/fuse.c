@@ -48,7 +48,7 @@ size_t tw_fuse_count(const struct tw_call *calls, size_t ncalls)
 
 static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
 {
-    return (uintptr_t)a < (uintptr_t)b + b_bytes && (uintptr_t)b < (uintptr_t)a + a_bytes;
+    return tw_overlap((uintptr_t)a, a_bytes, (uintptr_t)b, b_bytes);
 }
 
 /* In one call there is no before and after. */

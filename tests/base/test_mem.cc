@@ -23,6 +23,18 @@ extern "C" {
 namespace
 {
 
+TEST(Overlap, IsASharedByte)
+{
+    EXPECT_TRUE(tw_overlap(100, 10, 100, 10));
+    EXPECT_TRUE(tw_overlap(100, 10, 109, 1));
+    EXPECT_TRUE(tw_overlap(109, 1, 100, 10));
+    EXPECT_TRUE(tw_overlap(100, 100, 150, 2));
+    EXPECT_FALSE(tw_overlap(100, 10, 110, 5));
+    EXPECT_FALSE(tw_overlap(110, 5, 100, 10));
+    EXPECT_FALSE(tw_overlap(100, 10, 105, 0));
+    EXPECT_FALSE(tw_overlap(105, 0, 100, 10));
+}
+
 class Mem : public testing::Test
 {
   protected:
