@@ -33,15 +33,14 @@ static void keep_to_files(hwloc_topology_t topology)
 #endif
 }
 
-static enum twill_status restrict_to_process(hwloc_topology_t topology)
+enum twill_status tw_topo_restrict(hwloc_topology_t topology, unsigned long flags)
 {
     hwloc_cpuset_t set = hwloc_bitmap_alloc();
     if (!set)
         return tw_fail(TWILL_ERR_NOMEM, "no memory for a CPU set");
     int rc = hwloc_get_cpubind(topology, set, HWLOC_CPUBIND_PROCESS);
     if (rc == 0 && !hwloc_bitmap_iszero(set))
-        rc = hwloc_topology_restrict(
-            topology, set, HWLOC_RESTRICT_FLAG_REMOVE_CPULESS | HWLOC_RESTRICT_FLAG_ADAPT_IO);
+        rc = hwloc_topology_restrict(topology, set, flags);
     int error = errno;
     hwloc_bitmap_free(set);
     return rc ? tw_fail_errno(TWILL_ERR_SYSTEM, error, "cannot read this process's CPU affinity")
@@ -67,7 +66,8 @@ static enum twill_status hwloc_open(hwloc_topology_t *topology, const struct tw_
                                source->hwloc_xml)
                      : tw_fail_errno(TWILL_ERR_SYSTEM, errno, "hwloc cannot load the topology");
     else if (!source->hwloc_xml && source->scope == TW_TOPO_SCOPE_PROCESS)
-        status = restrict_to_process(*topology);
+        status = tw_topo_restrict(*topology, HWLOC_RESTRICT_FLAG_REMOVE_CPULESS |
+                                                 HWLOC_RESTRICT_FLAG_ADAPT_IO);
     if (tw_failed(status))
         hwloc_topology_destroy(*topology);
     return status;

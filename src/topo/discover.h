@@ -19,6 +19,10 @@ struct tw_topo_source {
 enum twill_status tw_topo_discover_from(struct tw_topo_graph **graph,
                                         const struct tw_topo_source *source);
 
+/** Leaves the CPUs that this process may run on; hwloc keeps to the cgroup by itself.
+ * @param flags  of hwloc_topology_restrict */
+enum twill_status tw_topo_restrict(hwloc_topology_t topology, unsigned long flags);
+
 /**
  * Adds what hangs on PCI: roots, switches, NICs with the world outside, GPUs, NVSwitch. The nodes
  * of CPUs must be there, each hwloc object's userdata being its node's index + 1.

@@ -11,25 +11,11 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "topo/discover.h"
 
 struct tw_topo {
     hwloc_topology_t machine; /* owned */
 };
-
-/* hwloc keeps to the cgroup by itself; the affinity mask is ours to apply. */
-static enum twill_status restrict_to_affinity(hwloc_topology_t machine)
-{
-    hwloc_cpuset_t set = hwloc_bitmap_alloc();
-    if (!set)
-        return tw_fail(TWILL_ERR_NOMEM, "no memory for a CPU set");
-    int rc = hwloc_get_cpubind(machine, set, HWLOC_CPUBIND_PROCESS);
-    if (rc == 0 && !hwloc_bitmap_iszero(set))
-        rc = hwloc_topology_restrict(machine, set, 0);
-    int error = errno;
-    hwloc_bitmap_free(set);
-    return rc ? tw_fail_errno(TWILL_ERR_SYSTEM, error, "cannot read this process's CPU affinity")
-              : TWILL_OK;
-}
 
 static enum twill_status load(hwloc_topology_t machine, const char *synthetic)
 {
@@ -37,7 +23,7 @@ static enum twill_status load(hwloc_topology_t machine, const char *synthetic)
         return tw_fail(TWILL_ERR_INVALID, "bad description of a machine: '%s'", synthetic);
     if (hwloc_topology_load(machine))
         return tw_fail_errno(TWILL_ERR_SYSTEM, errno, "hwloc cannot load the topology");
-    return synthetic ? TWILL_OK : restrict_to_affinity(machine);
+    return synthetic ? TWILL_OK : tw_topo_restrict(machine, 0);
 }
 
 enum twill_status tw_topo_load(struct tw_topo **topo, const char *synthetic)
