@@ -39,7 +39,8 @@ static bool sim_alloc(struct tw_cost_sim *sim)
     sim->resources = calloc((size_t)prog->net->nresources + 1, sizeof(*sim->resources));
     sim->fifos = tw_alloc((prog->fifos.count + (size_t)1) * sim->fifo_bytes);
     sim->marks = calloc(marks + 1, sizeof(*sim->marks));
-    sim->heap.events = calloc((size_t)prog->lanes.count + 1, sizeof(*sim->heap.events));
+    sim->heap.events =
+        calloc((size_t)prog->lanes.count + prog->nengines + 1, sizeof(*sim->heap.events));
     if (prog->unsized)
         sim->sizes = calloc((size_t)prog->fifos.count * sim->depth + 1, sizeof(*sim->sizes));
     return sim->lanes && sim->engines && sim->resources && sim->fifos && sim->marks &&

@@ -253,31 +253,71 @@ static void lane_run(struct tw_cost_sim *sim, uint32_t l, uint64_t now)
         lane_offer(sim, l);
 }
 
-/* A lane that could begin takes its engine or queues for it. */
+/* ---- who gets the engine? ------------------------------------------------------------------- */
+
+static void engine_enqueue(struct tw_cost_sim *sim, struct tw_cost_engine *engine, uint32_t l)
+{
+    sim->lanes[l].next = TW_COST_NONE;
+    if (engine->head == TW_COST_NONE)
+        engine->head = l;
+    else
+        sim->lanes[engine->tail].next = l;
+    engine->tail = l;
+}
+
+/* The queue's first lane of the rank that has the engine, since a rank keeps its CPU until it has
+ * nothing to do; or the first of all. The queue is not empty. */
+static uint32_t engine_dequeue(struct tw_cost_sim *sim, struct tw_cost_engine *engine)
+{
+    uint32_t before = TW_COST_NONE, l = engine->head;
+    while (l != TW_COST_NONE && sim->lanes[l].rank != engine->rank) {
+        before = l;
+        l = sim->lanes[l].next;
+    }
+    if (l == TW_COST_NONE) {
+        l = engine->head;
+        before = TW_COST_NONE;
+    }
+    if (before == TW_COST_NONE)
+        engine->head = sim->lanes[l].next;
+    else
+        sim->lanes[before].next = sim->lanes[l].next;
+    if (engine->tail == l)
+        engine->tail = before;
+    return l;
+}
+
+/* From now on, when the engine is free and all that begins at that time has asked for it. */
+static void engine_call(struct tw_cost_sim *sim, uint32_t e, uint64_t now)
+{
+    struct tw_cost_engine *engine = &sim->engines[e];
+    if (engine->head == TW_COST_NONE || engine->called)
+        return;
+    engine->called = true;
+    tw_cost_heap_push(&sim->heap, (struct tw_cost_event){tw_cost_later(engine->free, now),
+                                                         sim->prog->lanes.count + e});
+}
+
+/* A lane that could begin takes its engine, or queues for it: also where the rank that had it last
+ * may go on at the same time. */
 static void engine_ask(struct tw_cost_sim *sim, struct tw_cost_event event)
 {
-    struct tw_cost_walk *lane = &sim->lanes[event.lane];
-    struct tw_cost_engine *engine = &sim->engines[lane->engine];
-    if (!lane->granted && (engine->head != TW_COST_NONE || engine->free > event.time)) {
-        lane->next = TW_COST_NONE;
-        if (engine->head == TW_COST_NONE) {
-            engine->head = event.lane;
-            lane->granted = true;
-            tw_cost_heap_push(&sim->heap, (struct tw_cost_event){engine->free, event.lane});
-        } else {
-            sim->lanes[engine->tail].next = event.lane;
-        }
-        engine->tail = event.lane;
-        return;
-    }
-    if (lane->granted)
-        engine->head = lane->next;
-    lane->granted = false;
-    lane_run(sim, event.lane, event.time);
-    if (engine->head != TW_COST_NONE && !sim->lanes[engine->head].granted) {
-        sim->lanes[engine->head].granted = true;
-        tw_cost_heap_push(&sim->heap, (struct tw_cost_event){engine->free, engine->head});
-    }
+    uint32_t e = sim->lanes[event.lane].engine;
+    struct tw_cost_engine *engine = &sim->engines[e];
+    bool other = engine->rank != sim->lanes[event.lane].rank && engine->free == event.time;
+    if (other || engine->head != TW_COST_NONE || engine->free > event.time)
+        engine_enqueue(sim, engine, event.lane);
+    else
+        lane_run(sim, event.lane, event.time);
+    engine_call(sim, e, event.time);
+}
+
+static void engine_serve(struct tw_cost_sim *sim, uint32_t e, uint64_t now)
+{
+    struct tw_cost_engine *engine = &sim->engines[e];
+    engine->called = false;
+    lane_run(sim, engine_dequeue(sim, engine), now);
+    engine_call(sim, e, now);
 }
 
 uint32_t tw_cost_sim_run(struct tw_cost_sim *sim)
@@ -286,8 +326,13 @@ uint32_t tw_cost_sim_run(struct tw_cost_sim *sim)
     for (uint32_t l = 0; l < count; l++)
         if (sim->lanes[l].nops)
             lane_offer(sim, l);
-    while (sim->heap.count)
-        engine_ask(sim, tw_cost_heap_pop(&sim->heap));
+    while (sim->heap.count) {
+        struct tw_cost_event event = tw_cost_heap_pop(&sim->heap);
+        if (event.lane < count)
+            engine_ask(sim, event);
+        else
+            engine_serve(sim, event.lane - count, event.time);
+    }
     for (uint32_t l = 0; l < count; l++)
         if (sim->lanes[l].nops && sim->lanes[l].loop < sim->rates.loops)
             return l;

@@ -56,10 +56,10 @@ static inline uint64_t tw_cost_bytes_ps(uint64_t bytes, uint64_t kib)
 
 struct tw_cost_event {
     uint64_t time;
-    uint32_t lane;
+    uint32_t lane; /* that could begin; from the number of lanes on: an engine that is free */
 };
 struct tw_cost_heap {
-    struct tw_cost_event *events; /* owned, room for one a lane */
+    struct tw_cost_event *events; /* owned, room for one a lane and one an engine */
     uint32_t count;
 };
 void tw_cost_heap_push(struct tw_cost_heap *heap, struct tw_cost_event event);
@@ -88,6 +88,7 @@ struct tw_cost_engine {
     uint64_t free, busy;
     int32_t rank;        /* that ran last; TW_NO_RANK: none yet */
     uint32_t head, tail; /* lanes that wait for it, in order; TW_COST_NONE: none */
+    bool called;         /* its event is among the lanes' */
 };
 struct tw_cost_server {
     uint64_t free, busy, kib; /* kib 0: not rated by the net */
@@ -109,7 +110,6 @@ struct tw_cost_walk {
     uint32_t first_op, nops, engine, local;
     int32_t rank;
     uint8_t exec;
-    bool granted;  /* heads its engine's queue, which is free at its event */
     uint8_t waits; /* enum tw_cost_wait, while it is parked */
 };
 

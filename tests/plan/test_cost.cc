@@ -309,6 +309,27 @@ TEST_F(Cost, RanksThatShareAnEngineTakeTurns)
     EXPECT_EQ(ns_of(plan, flat, table, bytes_of(1000)), 3250u);
 }
 
+// Rank 0 could take the first message when rank 1 could send the second: rank 1 has the engine and
+// goes on, as it would on a CPU that it gives up only when it has to wait.
+TEST_F(Cost, ARankKeepsTheEngineThatItHas)
+{
+    tw_cost_table table = byte_is_ns();
+    set(table, "host.switch", 250 * kNs);
+    tw_cost_flat flat = flat_of(2);
+    flat.engines = 1;
+    const std::string text = "plan two broadcast ranks 2 root 1\nfacts depth 2 fifos 1 widest 1\n"
+                             "part equal groups 1 per 3\n"
+                             "rank 0\nlane channel 0\nrecv from 1 dst out.0[0]\n"
+                             "recv from 1 dst out.0[1]\nrecv from 1 dst out.0[2]\n"
+                             "rank 1\nlane channel 0\nsend to 0 src in.0[0]\n"
+                             "send to 0 src in.0[1]\nsend to 0 src in.0[2]\n";
+    // two slots: send, send, switch, receive, receive, switch, send, switch, receive
+    EXPECT_EQ(ns_of(parse(text), flat, table, bytes_of(3000)), 6 * 1000u + 3 * 250);
+    std::string deep = text;
+    deep.replace(deep.find("depth 2"), 7, "depth 3");
+    EXPECT_EQ(ns_of(parse(deep), flat, table, bytes_of(3000)), 6 * 1000u + 250);
+}
+
 // Two plans that move as much in as many steps: one into two ranks, the other into one.
 TEST_F(Cost, ContentionMakesEqualBytesDearer)
 {
