@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+check_PROGRAMS += tests/property/test_property
+TESTS += tests/property/test_property
+TESTS_ASIDE += tests/property/test_property
+tests_property_test_property_SOURCES = \
+	tests/property/main.cc tests/property/case.h tests/property/case.cc tests/property/env.cc \
+	tests/property/expect.h tests/property/expect.cc \
+	tests/property/buffers.h tests/property/buffers.cc \
+	tests/property/world.h tests/property/world.cc tests/property/ranks.cc \
+	tests/device/reference.h tests/device/reference.cc
+tests_property_test_property_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_property_test_property_CXXFLAGS = $(TW_CXX_BUSY)
+tests_property_test_property_LDADD = libtwill_core.la -lpthread

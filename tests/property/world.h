@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: processes of a case, the memory they share, how long they may take.
+ * Never knows: what the ranks do. */
+#ifndef TESTS_PROPERTY_WORLD_H
+#define TESTS_PROPERTY_WORLD_H
+
+#include "property/case.h"
+
+namespace property
+{
+
+/* Of the processes of one case and the driver. */
+struct Shared {
+    twill_unique_id id;
+    int id_ready;         /* atomic */
+    int step[RANKS_MOST]; /* atomic: the batch that the rank is in */
+    int failed;           /* atomic: text is taken */
+    char text[2000];      /* what went wrong first */
+};
+Shared *shared();
+
+/* The first failure is kept, others are not. */
+void fail(const std::string &text);
+
+double now_s();
+
+/* One process of a case, already forked: returns when its ranks are done. (ranks.cc) */
+void run_process(const Case &c, int process);
+
+/* Forks the processes and waits; limit_s: then they are killed. "", or what went wrong. */
+std::string run(const Case &c, double limit_s);
+
+} // namespace property
+
+#endif
