@@ -91,7 +91,7 @@ static enum twill_status price_of(const struct field *field, struct entry *entry
     const struct tw_crossover_args *args = field->args;
     struct tw_cost_price price = {.time_ps = 0};
     struct tw_cost_call call = {
-        .count = tw_crossover_count(args->coll, args->nranks, args->max_bytes, args->type_bytes),
+        .count = tw_crossover_count(args->coll, args->nranks, args->bytes, args->type_bytes),
         .type_bytes = args->type_bytes,
     };
     entry->time_ps = NO_ROOM;
@@ -120,11 +120,11 @@ static enum twill_status winner_of(struct field *field, const struct entry **win
 
 static enum twill_status args_check(const struct tw_crossover_args *args)
 {
-    if ((unsigned)args->coll >= TW_COLL_COUNT || args->type_bytes == 0 || args->max_bytes == 0 ||
-        args->max_bytes > (uint64_t)1 << 40)
+    if ((unsigned)args->coll >= TW_COLL_COUNT || args->type_bytes == 0 || args->bytes == 0 ||
+        args->bytes > (uint64_t)1 << 40)
         return tw_fail(TWILL_ERR_INVALID,
                        "no choice by price for collective %d, elements of %u bytes, up to %llu",
-                       (int)args->coll, args->type_bytes, (unsigned long long)args->max_bytes);
+                       (int)args->coll, args->type_bytes, (unsigned long long)args->bytes);
     return TWILL_OK;
 }
 
@@ -135,11 +135,11 @@ static void prices_log(const struct field *field)
         const struct entry *entry = &field->entries[i];
         if (entry->time_ps == NO_ROOM)
             tw_debug(TW_SUB_ALGO, "%s of %llu bytes over %d ranks: %s has no room",
-                     tw_coll_name(args->coll), (unsigned long long)args->max_bytes, args->nranks,
+                     tw_coll_name(args->coll), (unsigned long long)args->bytes, args->nranks,
                      entry->algo->name);
         else
             tw_debug(TW_SUB_ALGO, "%s of %llu bytes over %d ranks: %s takes %.3f us",
-                     tw_coll_name(args->coll), (unsigned long long)args->max_bytes, args->nranks,
+                     tw_coll_name(args->coll), (unsigned long long)args->bytes, args->nranks,
                      entry->algo->name, (double)entry->time_ps * 1e-6);
     }
 }

@@ -14,7 +14,7 @@ struct tw_crossover_args {
     uint32_t channels;
     uint32_t caps; /* tw_plan_cap that the links offer; algorithms that need more are left out */
     uint32_t type_bytes; /* of an element; sizes are rounded up to whole elements a group */
-    uint64_t max_bytes;  /* the size: of the larger of the call's buffers. 1 to 1 TiB */
+    uint64_t bytes;      /* the size: of the larger of the call's buffers. 1 to 1 TiB */
     const struct tw_cost_net *net;
     const struct tw_cost_table *table;
     /**

@@ -35,37 +35,6 @@ struct tw_chooses {
     struct tw_choose *first;
 };
 
-/* ---- the table ------------------------------------------------------------------------------ */
-
-static void rate_set(struct tw_cost_table *table, enum tw_cost_exec_field copy,
-                     enum tw_cost_exec_field reduce, uint64_t bytes_per_s)
-{
-    uint32_t c = tw_cost_exec_index(TW_COST_HOST, copy);
-    uint32_t r = tw_cost_exec_index(TW_COST_HOST, reduce);
-    struct tw_cost_row row;
-    uint64_t rate = bytes_per_s / 1000000;
-    if (rate == 0 || !tw_cost_row_get(c, &row))
-        return;
-    rate = rate < row.least ? row.least : rate > row.most ? row.most : rate;
-    /* adding keeps its share of the speed of copying */
-    uint64_t add = rate * table->value[r] / table->value[c];
-    table->value[c] = rate;
-    if (tw_cost_row_get(r, &row))
-        table->value[r] = add < row.least ? row.least : add > row.most ? row.most : add;
-}
-
-enum twill_status tw_choose_table(const struct tw_facts *facts, const char *file,
-                                  struct tw_cost_table *table)
-{
-    const uint64_t *copy = facts->measured.copy_bytes_per_s;
-    tw_cost_table_default(table);
-    rate_set(table, TW_COST_COPY_NEAR, TW_COST_REDUCE_NEAR, copy[TW_TOPO_COPY_L2]);
-    rate_set(table, TW_COST_COPY_MID, TW_COST_REDUCE_MID, copy[TW_TOPO_COPY_L3]);
-    rate_set(table, TW_COST_COPY_FAR, TW_COST_REDUCE_FAR, copy[TW_TOPO_COPY_MEMORY]);
-    enum twill_status status = file[0] ? tw_cost_table_load(file, table) : TWILL_OK;
-    return tw_failed(status) ? tw_fail(status, "TWILL_COST_FILE: %s", tw_fail_text()) : TWILL_OK;
-}
-
 /* ---- life ----------------------------------------------------------------------------------- */
 
 enum twill_status tw_chooses_create(struct tw_chooses **all)
@@ -243,7 +212,7 @@ static enum twill_status pick(struct tw_choose *choose, enum tw_coll coll, uint3
         .channels = args->channels,
         .caps = args->caps,
         .type_bytes = TYPE_BYTES,
-        .max_bytes = class_bytes(class),
+        .bytes = class_bytes(class),
         .net = &choose->net,
         .table = &args->table,
         .shape = shape_of,

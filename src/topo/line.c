@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Knows: a cache line handed to and fro by two sides. Never knows: on which CPUs they are. */
+/* Knows: a cache line, or the one CPU that both sides run on, handed to and fro.
+ * Never knows: which CPUs these are. */
 #include "config.h"
 
 #include "topo/line.h"
+
+#include <sched.h>
 
 #include "base/time.h"
 
@@ -15,14 +18,19 @@ void tw_topo_line_give_up(struct tw_topo_court *court)
     __atomic_store_n(&court->late, 1, __ATOMIC_RELAXED);
 }
 
-/* @return false: too late */
+/* yields: between two looks at the ball. @return false: too late */
 static bool await(struct tw_topo_court *court, const uint64_t *ball, uint64_t value,
-                  uint64_t deadline_ns)
+                  uint64_t deadline_ns, bool yields)
 {
     for (;;) {
-        for (int i = 0; i < LOOKS; i++)
+        for (int i = 0; i < LOOKS; i++) {
             if (__atomic_load_n(ball, __ATOMIC_ACQUIRE) >= value)
                 return true;
+            if (yields) {
+                (void)sched_yield();
+                break; /* others may have had the CPU for long */
+            }
+        }
         if (tw_now_ns() > deadline_ns)
             tw_topo_line_give_up(court);
         if (__atomic_load_n(&court->late, __ATOMIC_RELAXED))
@@ -31,8 +39,8 @@ static bool await(struct tw_topo_court *court, const uint64_t *ball, uint64_t va
 }
 
 /* Balls only ever grow: turn is the newest. */
-bool tw_topo_line_play(struct tw_topo_court *court, int side, uint64_t *turn, uint64_t deadline_ns,
-                       uint64_t *line_ps)
+static bool play(struct tw_topo_court *court, int side, uint64_t *turn, uint64_t deadline_ns,
+                 bool yields, uint64_t *way_ps)
 {
     uint64_t *mine = &court->side[side].ball, *theirs = &court->side[1 - side].ball;
     uint64_t best_ns = UINT64_MAX;
@@ -42,7 +50,7 @@ bool tw_topo_line_play(struct tw_topo_court *court, int side, uint64_t *turn, ui
             uint64_t next = ++*turn;
             if (side == 0)
                 __atomic_store_n(mine, next, __ATOMIC_RELEASE);
-            if (!await(court, theirs, next, deadline_ns))
+            if (!await(court, theirs, next, deadline_ns, yields))
                 return false;
             if (side == 1)
                 __atomic_store_n(mine, next, __ATOMIC_RELEASE);
@@ -51,6 +59,18 @@ bool tw_topo_line_play(struct tw_topo_court *court, int side, uint64_t *turn, ui
         if (run > 0 && took_ns < best_ns)
             best_ns = took_ns;
     }
-    *line_ps = best_ns * 1000 / ROUND_TRIPS / 2;
+    *way_ps = best_ns * 1000 / ROUND_TRIPS / 2;
     return true;
+}
+
+bool tw_topo_line_play(struct tw_topo_court *court, int side, uint64_t *turn, uint64_t deadline_ns,
+                       uint64_t *line_ps)
+{
+    return play(court, side, turn, deadline_ns, false, line_ps);
+}
+
+bool tw_topo_switch_play(struct tw_topo_court *court, int side, uint64_t *turn,
+                         uint64_t deadline_ns, uint64_t *switch_ps)
+{
+    return play(court, side, turn, deadline_ns, true, switch_ps);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Knows: a cache line handed to and fro by two sides. Never knows: on which CPUs they are. */
+/* Knows: a cache line, or the one CPU that both sides run on, handed to and fro.
+ * Never knows: which CPUs these are. */
 #ifndef TW_TOPO_LINE_H
 #define TW_TOPO_LINE_H
 
@@ -37,6 +38,16 @@ struct tw_topo_court {
  */
 bool tw_topo_line_play(struct tw_topo_court *court, int side, uint64_t *turn, uint64_t deadline_ns,
                        uint64_t *line_ps);
+
+/**
+ * The same game by two sides that run on one CPU: who waits yields it. The CPU is passed as often
+ * as the line.
+ *
+ * @param switch_ps  out: from yielding the CPU until the other side runs; the best run's; untouched
+ *                   when given up
+ */
+bool tw_topo_switch_play(struct tw_topo_court *court, int side, uint64_t *turn,
+                         uint64_t deadline_ns, uint64_t *switch_ps);
 
 /** No more games on this court; who waits there stops. */
 void tw_topo_line_give_up(struct tw_topo_court *court);

@@ -13,7 +13,7 @@
 #include "topo/build.h"
 #include "topo/check.h"
 
-#define WIRE_VERSION 1u
+#define WIRE_VERSION 2u
 #define FIELDS (TW_TOPO_MEASURED_BYTES / 8 - 1)
 
 /* ---- merge ---------------------------------------------------------------------------------- */
@@ -43,6 +43,7 @@ void tw_topo_measured_merge(struct tw_topo_measured *into, const struct tw_topo_
             into->copy_bytes_per_s[c] = from->copy_bytes_per_s[c];
         }
     }
+    take_least(&into->switch_ps, from->switch_ps);
     take_least(&into->cma_call_ps, from->cma_call_ps);
     take_most(&into->cma_bytes_per_s, from->cma_bytes_per_s);
 }
@@ -66,6 +67,8 @@ static void fields_list(struct tw_topo_measured *measured, uint64_t *field[FIELD
         most[n] = TW_TOPO_RATE_MOST;
         field[n++] = &measured->copy_bytes_per_s[i];
     }
+    most[n] = TW_TOPO_LATENCY_PS_MOST;
+    field[n++] = &measured->switch_ps;
     most[n] = TW_TOPO_LATENCY_PS_MOST;
     field[n++] = &measured->cma_call_ps;
     most[n] = TW_TOPO_RATE_MOST;

@@ -25,6 +25,8 @@ struct tw_topo_measured {
     /* memcpy by one CPU, and the bytes of source and target together that it was measured with */
     uint64_t copy_bytes[TW_TOPO_COPY_COUNT];
     uint64_t copy_bytes_per_s[TW_TOPO_COPY_COUNT];
+    /* a CPU goes from a thread that yields it to the next one, until that one runs */
+    uint64_t switch_ps;
     /* process_vm_readv: of one short call, and of a long one */
     uint64_t cma_call_ps;
     uint64_t cma_bytes_per_s;
@@ -38,7 +40,7 @@ struct tw_topo_measured {
 void tw_topo_measured_merge(struct tw_topo_measured *into, const struct tw_topo_measured *from);
 
 /* On the wire: version, then the fields in order, 64 bits each, little-endian. */
-#define TW_TOPO_MEASURED_BYTES (8 * (1 + TW_TOPO_NEAR_COUNT + 2 * TW_TOPO_COPY_COUNT + 2))
+#define TW_TOPO_MEASURED_BYTES (8 * (1 + TW_TOPO_NEAR_COUNT + 2 * TW_TOPO_COPY_COUNT + 3))
 void tw_topo_measured_pack(const struct tw_topo_measured *measured,
                            uint8_t bytes[TW_TOPO_MEASURED_BYTES]);
 /** @return TWILL_OK; TWILL_ERR_PEER another version, or a number that no measurement gives;

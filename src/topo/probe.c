@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Knows: which pairs of CPUs to measure, and threads that do.
+/* Knows: which pairs of CPUs to measure, and which one by itself, and threads that do.
  * Never knows: copies, the cache of results. */
 #include "config.h"
 
@@ -31,7 +31,8 @@ struct probe {
     struct tw_topo_measured *measured;
     struct pair pair[PAIRS_MOST];
     unsigned npairs;
-    int first_cpu; /* copies are measured here; -1: anywhere */
+    int first_cpu;      /* switches and copies are measured here; -1: none is known */
+    uint64_t switch_ps; /* out; 0: not measured */
     uint64_t lines_deadline_ns, deadline_ns;
     bool copies_complete;
 };
@@ -98,26 +99,41 @@ static bool pair_play(struct probe *probe, struct pair *pair, int side, uint64_t
     return played;
 }
 
-static void lines_measure(struct probe *probe, int side)
+/* Both sides on one CPU. */
+static void switch_play(struct probe *probe, int side, uint64_t *turn)
+{
+    uint64_t switch_ps = 0;
+    if (!pin(probe->first_cpu))
+        tw_topo_line_give_up(probe->court);
+    bool played =
+        tw_topo_switch_play(probe->court, side, turn, probe->lines_deadline_ns, &switch_ps);
+    if (played && side == 0)
+        probe->switch_ps = switch_ps;
+}
+
+/* Each of two threads runs it. */
+static void games_play(struct probe *probe, int side)
 {
     uint64_t turn = 0;
     for (unsigned p = 0; p < probe->npairs; p++)
         if (!pair_play(probe, &probe->pair[p], side, &turn))
             return;
+    switch_play(probe, side, &turn);
 }
 
 static void *thread_one(void *arg)
 {
-    lines_measure(arg, 1);
+    games_play(arg, 1);
     return NULL;
 }
 
 static void *thread_zero(void *arg)
 {
     struct probe *probe = arg;
-    lines_measure(probe, 0);
-    if (probe->first_cpu >= 0)
+    if (probe->first_cpu >= 0) {
+        games_play(probe, 0);
         (void)pin(probe->first_cpu);
+    }
     probe->copies_complete =
         tw_topo_copies_measure(probe->machine, probe->deadline_ns, probe->measured);
     return NULL;
@@ -157,7 +173,7 @@ static bool lines_take(const struct probe *probe, struct tw_topo_measured *measu
 static enum twill_status probe_run(struct probe *probe)
 {
     pthread_t thread[2];
-    bool two = probe->npairs > 0;
+    bool two = probe->first_cpu >= 0;
     if (pthread_create(&thread[0], NULL, thread_zero, probe))
         return tw_fail(TWILL_ERR_SYSTEM, "no thread for measuring this host");
     bool second = two && pthread_create(&thread[1], NULL, thread_one, probe) == 0;
@@ -192,8 +208,9 @@ enum twill_status tw_topo_probe(const struct tw_topo_machine *machine, uint64_t 
     if (tw_failed(status))
         return status;
     bool lines = lines_take(&probe, &found);
+    found.switch_ps = probe.switch_ps;
     *measured = found;
     if (complete)
-        *complete = lines && probe.copies_complete;
+        *complete = lines && (found.switch_ps || probe.first_cpu < 0) && probe.copies_complete;
     return TWILL_OK;
 }

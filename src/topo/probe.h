@@ -13,8 +13,9 @@
 
 /**
  * Measure with two threads that end before it returns: how long a cache line takes between CPUs of
- * each nearness (a few pairs of each, their median; each pair's best of several runs), how fast one
- * CPU copies what fits each cache and what lies in memory, and what process_vm_readv costs. Only
+ * each nearness (a few pairs of each, their median; each pair's best of several runs), how long one
+ * CPU takes to go from a thread to another, how fast it copies what fits each cache and what lies
+ * in memory, and what process_vm_readv costs. Only
  * CPUs that this thread may run on are used; its own affinity does not change. Fields stay 0 for
  * what cannot be measured: one CPU has no pairs, a filter may forbid the call.
  *

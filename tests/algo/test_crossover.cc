@@ -40,7 +40,7 @@ class Crossover : public testing::Test
         args_.nranks = nranks;
         args_.channels = 1;
         args_.type_bytes = 4;
-        args_.max_bytes = 1 << 24;
+        args_.bytes = 1 << 24;
         args_.net = &net_;
         args_.table = &table_;
     }
@@ -61,14 +61,14 @@ TEST_F(Crossover, TheChosenIsTheCheapest)
     for (int coll = 0; coll < TW_COLL_P2P; coll++)
         for (int n : {1, 2, 3, 8}) {
             machine(n, (tw_coll)coll);
-            for (args_.max_bytes = 1; args_.max_bytes <= 1 << 24; args_.max_bytes *= 16) {
+            for (args_.bytes = 1; args_.bytes <= 1 << 24; args_.bytes *= 16) {
                 const tw_algo *chosen = nullptr;
                 uint64_t best = 0;
                 ASSERT_EQ(tw_crossover_pick(&args_, &chosen, &best), TWILL_OK) << tw_fail_text();
-                EXPECT_EQ(best, price(chosen, args_.max_bytes));
+                EXPECT_EQ(best, price(chosen, args_.bytes));
                 for_each_algo([&](const tw_algo *algo, tw_coll c) {
                     if (c == (tw_coll)coll && algo->caps == 0) {
-                        EXPECT_LE(best, price(algo, args_.max_bytes))
+                        EXPECT_LE(best, price(algo, args_.bytes))
                             << chosen->name << " " << algo->name;
                     }
                 });
@@ -89,9 +89,9 @@ TEST_F(Crossover, CapsAndSkipsLeaveOut)
     args_.caps = TW_CAP_PUT_SCRATCH;
     ASSERT_EQ(tw_crossover_pick(&args_, &algo, &time), TWILL_OK);
     EXPECT_STREQ(algo->name, "direct_put");
-    args_.max_bytes = 0;
+    args_.bytes = 0;
     EXPECT_EQ(tw_crossover_pick(&args_, &algo, &time), TWILL_ERR_INVALID);
-    args_.max_bytes = ((uint64_t)1 << 40) + 1;
+    args_.bytes = ((uint64_t)1 << 40) + 1;
     EXPECT_EQ(tw_crossover_pick(&args_, &algo, &time), TWILL_ERR_INVALID);
 }
 

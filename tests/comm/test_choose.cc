@@ -162,14 +162,23 @@ TEST_F(Choose, MeasuredRatesGoIntoTheTable)
     tw_cost_table table, plain = args_.table;
     tw_facts facts = {};
     facts.measured.copy_bytes_per_s[TW_TOPO_COPY_MEMORY] = 5000000000;
+    facts.measured.switch_ps = 1234567;
     ASSERT_EQ(tw_choose_table(&facts, "", &table), TWILL_OK);
     const uint32_t far = tw_cost_exec_index(TW_COST_HOST, TW_COST_COPY_FAR);
     const uint32_t add = tw_cost_exec_index(TW_COST_HOST, TW_COST_REDUCE_FAR);
     EXPECT_EQ(table.value[far], 5000u);
     EXPECT_EQ(table.value[add], 5000 * plain.value[add] / plain.value[far]);
+    const uint32_t change = tw_cost_exec_index(TW_COST_HOST, TW_COST_SWITCH);
+    EXPECT_EQ(table.value[change], 1234567u);
+    table.value[change] = plain.value[change];
     table.value[far] = plain.value[far];
     table.value[add] = plain.value[add];
     EXPECT_EQ(memcmp(&table, &plain, sizeof table), 0) << "nothing else was measured";
+    tw_cost_row row;
+    ASSERT_TRUE(tw_cost_row_get(change, &row));
+    facts.measured.switch_ps = UINT64_MAX;
+    ASSERT_EQ(tw_choose_table(&facts, "", &table), TWILL_OK);
+    EXPECT_EQ(table.value[change], row.most) << "no more than a file may say";
     EXPECT_EQ(tw_choose_table(&facts, "/nowhere/costs", &table), TWILL_ERR_INVALID);
     EXPECT_NE(strstr(tw_fail_text(), "TWILL_COST_FILE"), nullptr) << tw_fail_text();
 }

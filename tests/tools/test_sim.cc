@@ -269,7 +269,7 @@ TEST_F(Sim, TuneFindsATableThatExplainsTheTimes)
     EXPECT_GT(before, 10);
     EXPECT_LT(median, 3);
     std::string table = out({kSim, "--cost", folder_ + "/fit", "--print-cost"});
-    EXPECT_TRUE(contains(table, "host.switch          400.000")) << table; // nothing was said of it
+    EXPECT_TRUE(contains(table, "host.switch          1000.000")) << table; // nothing was said of it
 }
 
 TEST_F(Sim, TuneMeasuresByItself)

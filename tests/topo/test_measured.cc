@@ -29,6 +29,7 @@ struct tw_topo_measured random_measured(std::mt19937 &random)
         m.copy_bytes_per_s[c] = some(4); /* few values, so that rates are equal often */
         m.copy_bytes[c] = m.copy_bytes_per_s[c] ? 1 + some(4) : 0;
     }
+    m.switch_ps = some(1000);
     m.cma_call_ps = some(1000);
     m.cma_bytes_per_s = some(1000);
     return m;
@@ -50,6 +51,8 @@ TEST(Measured, MergeTakesTheBestOfEach)
     a.copy_bytes[TW_TOPO_COPY_L2] = 70;
     b.copy_bytes_per_s[TW_TOPO_COPY_L2] = 8;
     b.copy_bytes[TW_TOPO_COPY_L2] = 60;
+    a.switch_ps = 800;
+    b.switch_ps = 700;
     a.cma_call_ps = 900;
     a.cma_bytes_per_s = 5;
     b.cma_bytes_per_s = 6;
@@ -59,6 +62,7 @@ TEST(Measured, MergeTakesTheBestOfEach)
     EXPECT_EQ(both.line_ps[TW_TOPO_NEAR_CORE], 0u);
     EXPECT_EQ(both.copy_bytes_per_s[TW_TOPO_COPY_L2], 8u);
     EXPECT_EQ(both.copy_bytes[TW_TOPO_COPY_L2], 60u);
+    EXPECT_EQ(both.switch_ps, 700u);
     EXPECT_EQ(both.cma_call_ps, 900u);
     EXPECT_EQ(both.cma_bytes_per_s, 6u);
 }
@@ -87,11 +91,12 @@ TEST(Measured, PackedBytesAreFixed)
     m.line_ps[5] = 0xabcdef;
     m.copy_bytes[0] = 0x0102030405060708;
     m.copy_bytes_per_s[3] = 0x99;
+    m.switch_ps = 0x33;
     m.cma_call_ps = 0x55;
     m.cma_bytes_per_s = 0x77;
-    uint8_t bytes[TW_TOPO_MEASURED_BYTES], expected[136] = {};
+    uint8_t bytes[TW_TOPO_MEASURED_BYTES], expected[144] = {};
     ASSERT_EQ(sizeof(bytes), sizeof(expected));
-    expected[0] = 1; /* version */
+    expected[0] = 2; /* version */
     expected[8] = 0x34;
     expected[9] = 0x12;
     expected[48] = 0xef;
@@ -100,8 +105,9 @@ TEST(Measured, PackedBytesAreFixed)
     for (int i = 0; i < 8; i++)
         expected[56 + i] = (uint8_t)(8 - i);
     expected[112] = 0x99;
-    expected[120] = 0x55;
-    expected[128] = 0x77;
+    expected[120] = 0x33;
+    expected[128] = 0x55;
+    expected[136] = 0x77;
     memset(bytes, 0xee, sizeof(bytes));
     tw_topo_measured_pack(&m, bytes);
     EXPECT_EQ(memcmp(bytes, expected, sizeof(bytes)), 0);
@@ -118,10 +124,10 @@ TEST(Measured, UnpackRefusesOtherVersionsAndAbsurdNumbers)
     struct tw_topo_measured out = before;
     uint8_t bytes[TW_TOPO_MEASURED_BYTES];
     tw_topo_measured_pack(&m, bytes);
-    bytes[0] = 2;
+    bytes[0] = 3;
     EXPECT_EQ(tw_topo_measured_unpack(&out, bytes), TWILL_ERR_PEER);
-    EXPECT_STREQ(tw_fail_text(), "measurements: version 2, not 1");
-    bytes[0] = 1;
+    EXPECT_STREQ(tw_fail_text(), "measurements: version 3, not 2");
+    bytes[0] = 2;
     bytes[7] = 1;
     EXPECT_EQ(tw_topo_measured_unpack(&out, bytes), TWILL_ERR_PEER);
     bytes[7] = 0;

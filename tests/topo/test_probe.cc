@@ -73,6 +73,8 @@ TEST(Probe, MeasuresAndLeavesNothingBehind)
     EXPECT_EQ(lines > 0, CPU_COUNT(&before) > 1);
     for (uint64_t ps : m.line_ps)
         EXPECT_TRUE(ps == 0 || (ps > 100 && ps < 1000000000)) << ps;
+    EXPECT_GT(m.switch_ps, 10000u);
+    EXPECT_LT(m.switch_ps, 1000000000u);
     EXPECT_EQ(m.cma_call_ps != 0, m.cma_bytes_per_s != 0);
     uint8_t bytes[TW_TOPO_MEASURED_BYTES];
     tw_topo_measured_pack(&m, bytes);
@@ -97,6 +99,7 @@ TEST(Probe, KeepsToTheAffinityOfItsCaller)
     EXPECT_TRUE(complete);
     for (uint64_t ps : m.line_ps)
         EXPECT_EQ(ps, 0u);
+    EXPECT_NE(m.switch_ps, 0u) << "one CPU is enough";
     EXPECT_NE(m.copy_bytes_per_s[TW_TOPO_COPY_L1], 0u);
 }
 

@@ -299,6 +299,8 @@ void measured_print(FILE *out, const struct tw_topo_measured *measured)
             fprintf(out, "  copy in %-20s %s (%s)\n", copies[c],
                     figure_rate(measured->copy_bytes_per_s[c], a),
                     figure_bytes(measured->copy_bytes[c], b));
+    if (measured->switch_ps)
+        fprintf(out, "  a CPU to another thread      %s\n", figure_time(measured->switch_ps, a));
     if (measured->cma_call_ps)
         fprintf(out, "  copy by the kernel           %s a call, %s\n",
                 figure_time(measured->cma_call_ps, a), figure_rate(measured->cma_bytes_per_s, b));
