@@ -2,7 +2,10 @@
 check_PROGRAMS += tests/comm/test_comm
 TESTS += tests/comm/test_comm
 tests_comm_test_comm_SOURCES = tests/comm/test_comm.cc tests/comm/test_split.cc tests/comm/test_proc.cc tests/comm/test_id.cc \
-	tests/comm/test_bootstrap.cc tests/comm/test_control.cc tests/comm/test_record.cc \
+	tests/comm/bootstrap.cc tests/comm/bootstrap.h tests/comm/test_bootstrap.cc tests/comm/test_bootstrap_abort.cc \
+	tests/comm/test_bootstrap_hello.cc tests/comm/test_bootstrap_kill.cc tests/comm/test_bootstrap_lost.cc \
+	tests/comm/test_bootstrap_users.cc tests/comm/test_control.cc tests/comm/test_control_link.cc \
+	tests/comm/calls.h tests/comm/test_record.cc tests/comm/test_record_mismatch.cc tests/comm/test_record_wait.cc \
 	tests/comm/test_env.cc tests/comm/test_ops.cc tests/comm/test_plans.cc \
 	tests/comm/test_progress.cc tests/comm/test_retire.cc tests/comm/test_staging.cc \
 	tests/comm/test_facts.cc tests/comm/test_choose.cc tests/comm/test_user_plans.cc \

@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <sstream>
 #include <thread>
 
 static int entries(const char *path)
@@ -115,6 +117,27 @@ void on_threads(int size, const std::function<void(int)> &body)
         threads.emplace_back(body, rank);
     for (auto &thread : threads)
         thread.join();
+}
+
+bool contains(const std::string &text, const std::string &part)
+{
+    return text.find(part) != std::string::npos;
+}
+
+std::string file_text(const std::string &path)
+{
+    std::ifstream in(path);
+    std::stringstream text;
+    text << in.rdbuf();
+    return text.str();
+}
+
+void wait_for(const std::function<bool()> &done)
+{
+    uint64_t until = now_ms() + 10000;
+    while (!done() && now_ms() < until)
+        poll(nullptr, 0, 1);
+    EXPECT_TRUE(done());
 }
 
 bool fails_within(struct twill_comm *comm, int ms)
@@ -224,6 +247,15 @@ int Child::wait()
         return -1;
     pid_ = -1;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+void in_child(const std::function<void()> &body)
+{
+    Child child([&](const Wire &) {
+        body();
+        return 0;
+    });
+    EXPECT_EQ(0, child.wait());
 }
 
 twill_unique_id share_id(const Wire &wire, bool maker)

@@ -54,6 +54,12 @@ class Comm
 /* Runs body(rank) on `size` threads and waits for all. */
 void on_threads(int size, const std::function<void(int rank)> &body);
 
+bool contains(const std::string &text, const std::string &part);
+/* What is in a file; empty where there is none. */
+std::string file_text(const std::string &path);
+
+/* Looks every millisecond until done(); an error when that takes too long. */
+void wait_for(const std::function<bool()> &done);
 /* Waits until the communicator has failed, for at most `ms`. */
 bool fails_within(struct twill_comm *comm, int ms);
 uint64_t now_ms();
@@ -93,6 +99,9 @@ class Child
   private:
     pid_t pid_ = -1;
 };
+
+/* Runs body in a process of its own, whatever it leaves behind there. */
+void in_child(const std::function<void()> &body);
 
 /* The first child makes the id; all get it: children call join_id. */
 twill_unique_id share_id(const Wire &wire, bool maker);

@@ -35,11 +35,6 @@ static void set_environment(const Vars &vars)
     tw_params_reset();
 }
 
-static bool contains(const std::string &text, const std::string &part)
-{
-    return text.find(part) != std::string::npos;
-}
-
 /* Expects that init from this environment is refused. */
 static void refused(const Vars &vars, enum twill_status status, const std::string &text)
 {

@@ -22,15 +22,7 @@ static twill_unique_id close_up(const struct tw_id &inside)
     return id;
 }
 
-/* The meeting points of the ids that these tests make live until a process ends. */
-static void in_child(const std::function<void()> &body)
-{
-    Child child([&](const Wire &) {
-        body();
-        return 0;
-    });
-    EXPECT_EQ(0, child.wait());
-}
+/* The meeting points of the ids that these tests make live until a process ends: in_child. */
 
 TEST(Id, IsFreshEachTime)
 {

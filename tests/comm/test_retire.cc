@@ -11,11 +11,6 @@ extern "C" {
 #include "comm/proc.h"
 }
 
-static bool contains(const std::string &text, const std::string &part)
-{
-    return text.find(part) != std::string::npos;
-}
-
 /* Waits that would never end do so after some seconds, as failures. */
 class Retire : public ::testing::Test
 {
