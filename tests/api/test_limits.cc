@@ -221,6 +221,8 @@ void run_pinned(const int cpus[2], const world::Env &env)
             ASSERT_NE(comm, nullptr);
             Report *report = &reports()[rank.rank];
             std::thread thread([&] { measure(comm, rank.rank, report); });
+            /* It cannot be joined: its end is a system call, which it may not make any more. And
+             * whoever waits here must not take its CPU: so a look now and then. */
             while (!world::get(&report->done))
                 std::this_thread::sleep_for(std::chrono::milliseconds(2));
             EXPECT_OK(twill_comm_destroy(comm), nullptr);

@@ -158,6 +158,7 @@ std::vector<Exit> run(int size, const Body &body, const Env &env, double limit_s
                 kill(pids[i], SIGKILL);
             }
         }
+        /* between looks at many processes, and at a deadline */
         const struct timespec pause = {0, 1000000};
         nanosleep(&pause, nullptr);
     }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bootstrap.h"
 
-#include <poll.h>
 #include <string.h>
 
 extern "C" {
@@ -56,8 +55,5 @@ static bool meets(struct twill_comm *comm)
 
 void await_meeting(struct twill_comm *comm)
 {
-    uint64_t until = now_ms() + 10000;
-    while (!meets(comm) && now_ms() < until)
-        poll(nullptr, 0, 1);
-    EXPECT_TRUE(meets(comm));
+    wait_for([&] { return meets(comm); });
 }

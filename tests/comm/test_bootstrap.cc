@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <poll.h>
-
 #include <memory>
 
 #include "bootstrap.h"
@@ -93,20 +91,16 @@ TEST_F(Bootstrap, WithoutWaiting)
     EXPECT_EQ(TW_COMM_INIT, __atomic_load_n(&comms[0]->state, __ATOMIC_ACQUIRE))
         << "rank 2 has not come";
     EXPECT_EQ(TWILL_INPROGRESS, tw_comm_connect(&comms[2], 1, false));
-    uint64_t until = now_ms() + 10000;
     for (struct twill_comm *comm : comms) {
-        while (__atomic_load_n(&comm->state, __ATOMIC_ACQUIRE) == TW_COMM_INIT && now_ms() < until)
-            poll(nullptr, 0, 1);
+        wait_for([&] { return __atomic_load_n(&comm->state, __ATOMIC_ACQUIRE) != TW_COMM_INIT; });
         EXPECT_EQ(TW_COMM_READY, __atomic_load_n(&comm->state, __ATOMIC_ACQUIRE));
         EXPECT_EQ(TWILL_OK, tw_comm_status(comm));
     }
     for (struct twill_comm *comm : comms)
         EXPECT_EQ(TWILL_INPROGRESS, tw_comm_finalize(comm));
     for (struct twill_comm *comm : comms) {
-        while (__atomic_load_n(&comm->state, __ATOMIC_ACQUIRE) != TW_COMM_FINALIZED &&
-               now_ms() < until)
-            poll(nullptr, 0, 1);
-        EXPECT_EQ(TW_COMM_FINALIZED, __atomic_load_n(&comm->state, __ATOMIC_ACQUIRE));
+        wait_for(
+            [&] { return __atomic_load_n(&comm->state, __ATOMIC_ACQUIRE) == TW_COMM_FINALIZED; });
         tw_comm_free(comm);
     }
 }

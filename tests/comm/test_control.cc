@@ -244,7 +244,7 @@ static void kill_ready(int size, int victim, bool with_grandchild, std::vector<O
             if (rank == victim && with_grandchild) {
                 grandchild = fork(); /* holds copies of all sockets while it lives */
                 if (grandchild == 0) {
-                    poll(nullptr, 0, 20000);
+                    poll(nullptr, 0, 20000); /* until it is killed, or nobody is left to do so */
                     _exit(0);
                 }
             }

@@ -87,7 +87,7 @@ static void run_later(struct tw_later *later)
 {
     Later *self = (Later *)later;
     self->entered = true;
-    while (self->hold)
+    while (self->hold) /* a look every millisecond */
         poll(nullptr, 0, 1);
     self->runs++;
     tw_loop_lock(self->loop);
@@ -114,6 +114,8 @@ TEST(ControlLoop, ForgetWaitsForWhatRuns)
     tw_loop_forget(loop, &queued.later);
     tw_loop_unlock(loop);
     std::thread release([&] {
+        /* so that forget is inside before it may return; nothing shows that it is. Too short a time
+         * makes the test weaker, never wrong. */
         poll(nullptr, 0, 20);
         running.hold = false;
     });

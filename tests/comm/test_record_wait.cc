@@ -20,8 +20,7 @@ TEST_F(Record, FinalizeAndDestroyDoNotMatchACall)
     make(3);
     struct tw_call_info info = coll(TW_COLL_ALL_REDUCE, 1);
     std::thread finalizer([&] { EXPECT_EQ(TWILL_ERR_MISMATCH, comms_[1]->finalize()); });
-    while (tw_record_word(&tw_record_board(comm(0), 1)->life) == TW_LIFE_OPEN)
-        poll(nullptr, 0, 1);
+    wait_for([&] { return tw_record_word(&tw_record_board(comm(0), 1)->life) != TW_LIFE_OPEN; });
     tw_record_begin(comm(0), &info);
     EXPECT_EQ(TWILL_ERR_MISMATCH, look(comm(0), info, 1));
     finalizer.join();

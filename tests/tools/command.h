@@ -200,7 +200,7 @@ inline bool comes_true(const std::function<bool()> &condition)
     for (int i = 0; i < 30000; i++) {
         if (condition())
             return true;
-        struct timespec ms = {0, 1000000};
+        struct timespec ms = {0, 1000000}; /* between two looks */
         nanosleep(&ms, nullptr);
     }
     return false;
