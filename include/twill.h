@@ -695,10 +695,18 @@ TWILL_API enum twill_status twill_event_synchronize(twill_event_t event);
  *      Different communicators, and several ranks of one communicator, go on side by side;
  *   3. finalizes of the group run, all at once.
  * Small all_reduces (up to 16 KiB each; 256 KiB and 64 calls together) of one communicator, type
- * and operation that follow each other among its collectives run as one, much faster. So none of
- * them may read or write what another one writes (TWILL_ERR_USAGE at the group's end, which started
- * nothing then), they wait for all of their streams, and ranks that put them into different groups
- * do not match. Created reductions and calls with count 0 run singly.
+ * and operation that follow each other among its collectives run as one, much faster: they wait for
+ * all of their streams, and ranks that put them into different groups do not match. Created
+ * reductions and calls with count 0 run singly.
+ *
+ * What runs as one has no order, so the recvbuf of each of these calls may share no byte with the
+ * sendbuf or the recvbuf of another: a chain, whose second call reads what the first one writes,
+ * takes two groups. Each may be in place itself, and sendbufs may overlap or be the same. A rank
+ * that breaks this gets TWILL_ERR_USAGE at its group's end, with or without streams, and the
+ * communicator fails: every other rank, whose own buffers may be good, gets TWILL_ERR_USAGE too,
+ * from its call or stream, with the sentence that names the rank and the two calls. Nothing that
+ * was to run as one is written on the rank that broke it. Other communicators of the group go on;
+ * so does a communicator of one rank, without these calls.
  *
  * So two ranks may send to each other before they receive, one thread may call for several ranks,
  * and the order in which calls of different communicators were made does not matter. Calls of one
@@ -722,7 +730,8 @@ TWILL_API enum twill_status twill_group_start(void);
  *         TWILL_INPROGRESS   an init or finalize of a communicator with blocking = 0 goes on; the
  *                            rest is done or queued
  *         TWILL_ERR_USAGE    no group is open; or sends to this rank itself and receives from it do
- *                            not pair up: nothing of the group was run
+ *                            not pair up: nothing of the group was run; or small all_reduces
+ *                            overlap (see twill_group_start)
  *         TWILL_ERR_BUSY     another thread is inside a call of one of the communicators; nothing
  *                            of the group was run
  *         any other negative the first error of the group's calls. Calls of other communicators

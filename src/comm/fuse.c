@@ -51,8 +51,7 @@ static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes
     return tw_overlap((uintptr_t)a, a_bytes, (uintptr_t)b, b_bytes);
 }
 
-/* In one call there is no before and after. */
-static enum twill_status dependence_check(const struct tw_item *item)
+enum twill_status tw_fuse_check(const struct tw_item *item)
 {
     for (uint32_t i = 0; i < item->nops; i++) {
         const struct tw_op *a = &item->ops[i];
@@ -65,9 +64,9 @@ static enum twill_status dependence_check(const struct tw_item *item)
             if (overlap(a->out, a_bytes, b->in, b_bytes) ||
                 overlap(a->out, a_bytes, b->out, b_bytes))
                 return tw_fail(TWILL_ERR_USAGE,
-                               "group: of %u small all_reduces that run as one, number %u writes "
-                               "what number %u %s: calls of a group are simultaneous",
-                               item->nops, i, j,
+                               "group: of rank %d's %u small all_reduces that run as one, number "
+                               "%u writes what number %u %s: calls of a group are simultaneous",
+                               item->comm->rank, item->nops, i, j,
                                overlap(a->out, a_bytes, b->in, b_bytes) ? "reads" : "writes");
         }
     }
@@ -78,9 +77,6 @@ enum twill_status tw_fuse_prepare(struct tw_item *item)
 {
     struct tw_ops *ops = item->comm->ops;
     size_t counts[TW_FUSE_CALLS];
-    enum twill_status status = dependence_check(item);
-    if (tw_failed(status))
-        return status;
     if (!ops->fused)
         ops->fused = tw_alloc(TW_FUSE_BYTES);
     if (!ops->fused)

@@ -6,7 +6,10 @@
 
 #include "comm/group.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+
+#include "comm/control.h"
 
 /* What one communicator does in the group. */
 struct share {
@@ -96,6 +99,28 @@ static bool share_append_many(struct share *share, bool batch, size_t nops)
 
 static bool is_sendrecv(const struct tw_call *call) { return call->info.coll == TW_COLL_P2P; }
 
+static void note_error(struct closing *c, const struct tw_item *item)
+{
+    if (!tw_failed(item->status))
+        return;
+    tw_last_error_set(tw_comm_key(item->comm), item->text);
+    if (tw_failed(c->status))
+        return;
+    c->status = item->status;
+    tw_last_error_set(0, item->text);
+}
+
+/* This rank cannot do what the others of its communicator do by now, or soon: all of them are told.
+ * Other communicators go on. */
+static void item_refuse(struct closing *c, struct tw_item *item, enum twill_status status)
+{
+    item->status = status;
+    snprintf(item->text, sizeof item->text, "%s", tw_fail_text());
+    if (item->comm->size > 1)
+        tw_comm_fail_text(item->comm, status, item->text);
+    note_error(c, item);
+}
+
 /* A collective gets an item of its own, or begins or continues one of several. */
 static enum twill_status collective_note(struct closing *c, size_t i)
 {
@@ -115,7 +140,14 @@ static enum twill_status collective_note(struct closing *c, size_t i)
         share->nfused = count;
     }
     item_note(share->last, call);
-    return --share->nfused ? TWILL_OK : tw_fuse_prepare(share->last);
+    if (--share->nfused)
+        return TWILL_OK;
+    enum twill_status status = tw_fuse_check(share->last);
+    if (!tw_failed(status))
+        status = tw_fuse_prepare(share->last);
+    if (tw_failed(status))
+        item_refuse(c, share->last, status);
+    return TWILL_OK;
 }
 
 /* Collectives in the order of calls, then the batch. */
@@ -147,17 +179,6 @@ static enum twill_status shares_fill(struct closing *c)
 
 /* ---- run --------------------------------------------------------------------------------------
  */
-
-static void note_error(struct closing *c, const struct tw_item *item)
-{
-    if (!tw_failed(item->status))
-        return;
-    tw_last_error_set(tw_comm_key(item->comm), item->text);
-    if (tw_failed(c->status))
-        return;
-    c->status = item->status;
-    tw_last_error_set(0, item->text);
-}
 
 static enum twill_status queue_submit(struct closing *c)
 {

@@ -41,7 +41,7 @@ struct tw_item {
     bool waited;         /* somebody waits for `done` and frees; else the progress thread frees */
     bool started;        /* by its runner */
     bool done;           /* under the progress lock, or the runner's own */
-    enum twill_status status;
+    enum twill_status status;       /* negative before it has started: it ends with that at once */
     char text[TW_ERROR_TEXT_BYTES]; /* sentence of a negative status */
 };
 
@@ -133,8 +133,10 @@ enum twill_status tw_batch_check(const struct tw_item *item);
  * nothing but what is equal on all ranks.
  */
 size_t tw_fuse_count(const struct tw_call *calls, size_t ncalls);
-/** The item's ops become one call: memory is there, and none reads what another writes (ERR_USAGE
- * names the two). */
+/** In one call there is no before and after: ERR_USAGE names the first two of the item's ops of
+ * which one reads or writes what the other writes. */
+enum twill_status tw_fuse_check(const struct tw_item *item);
+/** The item's checked ops become one call. */
 enum twill_status tw_fuse_prepare(struct tw_item *item);
 /** Runs in place of the joint call's start and end. */
 void tw_fuse_pack(const struct tw_item *item);

@@ -291,6 +291,8 @@ static enum twill_status item_start(struct tw_item *item)
     enum twill_status status = tw_comm_status(item->comm);
     if (tw_failed(status))
         return status;
+    if (tw_failed(item->status))
+        return tw_fail_again(item->status, item->text);
     return item->batch ? batch_start(item)
                        : collective_start(item->comm->ops, item, collective_of(item));
 }

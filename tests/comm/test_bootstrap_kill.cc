@@ -99,9 +99,8 @@ TEST_F(Bootstrap, KilledAtAnyMoment)
             all.push_back(children.back().get());
         }
         pass_id(all);
-        /* Init of four processes takes about this long here. Where in it the kill comes is left to
-         * chance and the seed: KilledBeforeItHasProvenTheKey and the puppets have the exact places.
-         */
+        /* Where in init or after it the kill comes is left to the seed and to chance; the exact
+         * places are those of the puppets. */
         std::this_thread::sleep_for(std::chrono::microseconds(pause_us));
         children[victim]->kill(SIGKILL);
         uint64_t killed_at = now_ms();
