@@ -573,7 +573,8 @@ struct twill_memory {
     uint64_t staging_limit_bytes;   /* what that may come to: TWILL_STAGING */
     uint64_t registered_bytes;      /* of buffers registered with comm now: the user's memory */
     uint64_t plan_bytes;            /* plans that were made so far, from the heap */
-    uint64_t scratch_bytes;         /* partial results between steps, from the heap */
+    uint64_t scratch_bytes;         /* partial results between steps, and small all_reduces that
+                                     * run as one, from the heap */
 };
 #define TWILL_MEMORY_INIT                                                                          \
     {                                                                                              \

@@ -80,7 +80,9 @@ enum twill_status tw_fuse_prepare(struct tw_item *item)
     if (!ops->fused)
         ops->fused = tw_alloc(TW_FUSE_BYTES);
     if (!ops->fused)
-        return TWILL_ERR_NOMEM;
+        return tw_fail(TWILL_ERR_NOMEM,
+                       "group: rank %d has no memory to run %u small all_reduces as one",
+                       item->comm->rank, item->nops);
     struct tw_call call = {
         .info = item->ops[0].info,
         .in = ops->fused,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Knows: what splits, shrinks and rolls keep, and when they let go of it.
+/* Knows: what splits keep, and when they let go of it.
  * Never knows: the C API. */
 #include <cstring>
 #include <memory>
@@ -83,42 +83,6 @@ TEST(Split, AParentThatFailsEndsWhatHasNotMet)
     const Count before = count_now();
     fail_parent();
     EXPECT_TRUE(count_returns(before)); /* the meeting point goes too */
-}
-
-TEST(Roll, MarksWhoseProcessEnds)
-{
-    struct tw_proc *proc = nullptr;
-    ASSERT_EQ(tw_proc_get(&proc), TWILL_OK);
-    struct tw_proc_state *state = tw_proc_state();
-    struct tw_roll *roll = tw_roll_create(3);
-    ASSERT_NE(roll, nullptr);
-    for (int r = 0; r < 3; r++)
-        roll->procs[r].nonce[0] = (uint8_t)(r / 2 + 1); /* ranks 0 and 1 in one process */
-    struct tw_roll *copy = tw_roll_copy(roll);
-    ASSERT_NE(copy, nullptr);
-    int told = 0;
-    copy->owner = &told;
-    copy->on_lost = [](struct tw_roll *r) { ++*static_cast<int *>(r->owner); };
-    struct tw_proc_id stranger = roll->procs[0];
-    stranger.nonce[1] = 9;
-    tw_loop_lock(state->loop);
-    tw_roll_call(state, roll);
-    tw_roll_call(state, copy);
-    tw_rolls_lost(state, &stranger);
-    EXPECT_EQ(told, 0);
-    tw_roll_end(state, roll);
-    tw_rolls_lost(state, &roll->procs[1]);
-    tw_roll_end(state, copy);
-    tw_rolls_lost(state, &roll->procs[2]);
-    tw_loop_unlock(state->loop);
-    EXPECT_EQ(told, 1);
-    EXPECT_FALSE(roll->lost[0] || roll->lost[1] || roll->lost[2]);
-    EXPECT_TRUE(copy->lost[0] && copy->lost[1]);
-    EXPECT_FALSE(copy->lost[2]);
-    tw_roll_destroy(copy);
-    tw_roll_destroy(roll);
-    tw_roll_destroy(nullptr);
-    tw_proc_put();
 }
 
 } // namespace
