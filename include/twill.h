@@ -696,8 +696,8 @@ TWILL_API enum twill_status twill_event_synchronize(twill_event_t event);
  *      Different communicators, and several ranks of one communicator, go on side by side;
  *   3. finalizes of the group run, all at once.
  * Small all_reduces (up to 16 KiB each; 256 KiB and 64 calls together) of one communicator, type
- * and operation that follow each other among its collectives run as one, much faster: they wait for
- * all of their streams, and ranks that put them into different groups do not match. Created
+ * and operation that follow each other among its collectives run as one, which is faster: they wait
+ * for all of their streams, and ranks that put them into different groups do not match. Created
  * reductions and calls with count 0 run singly.
  *
  * What runs as one has no order, so the recvbuf of each of these calls may share no byte with the

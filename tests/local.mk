@@ -3,10 +3,10 @@
 AM_TESTS_ENVIRONMENT = \
 	MAKE='$(MAKE)'; export MAKE; CC='$(CC)'; export CC; CXX='$(CXX)'; export CXX; \
 	PKG_CONFIG='$(PKG_CONFIG)'; export PKG_CONFIG; TW_SAN='$(TW_SAN)'; export TW_SAN;
-dist_check_SCRIPTS += tests/guide tests/layers tests/params tests/symbols tests/install/run
+dist_check_SCRIPTS += tests/guide tests/layers tests/pages tests/params tests/symbols tests/install/run
 EXTRA_DIST += dev .ci/run .clang-format .clang-tidy .cppcheck
-TESTS += tests/guide tests/layers tests/params tests/symbols tests/install/run
-TESTS_ASIDE += tests/layers tests/params tests/symbols tests/install/run
+TESTS += tests/guide tests/layers tests/pages tests/params tests/symbols tests/install/run
+TESTS_ASIDE += tests/layers tests/pages tests/params tests/symbols tests/install/run
 
 # The tests in two parts: those whose result does not depend on what else the machine does (they
 # compute, and wait for nobody), and the others, which want the cores to themselves.
