@@ -7,6 +7,7 @@ tests_device_test_device_SOURCES = \
 	tests/device/world.h tests/device/world.cc \
 	tests/device/collective.h tests/device/collective.cc tests/plan/contract.hh \
 	tests/device/test_exec.cc tests/device/test_exec_errors.cc tests/device/test_exec_plans.cc \
+	tests/device/by_hand.h tests/device/test_exec_lanes.cc tests/device/test_exec_scratch.cc \
 	tests/device/test_exec_value.cc \
 	tests/device/kernels.h tests/device/test_convert.cc tests/device/test_reduce.cc \
 	tests/device/test_reduce_16bit.cc tests/device/test_reduce_mode.cc
