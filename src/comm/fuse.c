@@ -15,6 +15,8 @@
  * ranks that group differently are told so.
  */
 
+/* ---- which? --------------------------------------------------------------------------------- */
+
 static size_t call_bytes(const struct tw_call_info *info)
 {
     size_t each = tw_type_bytes(info->type);
@@ -46,32 +48,71 @@ size_t tw_fuse_count(const struct tw_call *calls, size_t ncalls)
     return count;
 }
 
-static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+/* ---- may they? ------------------------------------------------------------------------------ */
+
+static const char *out_start(const struct tw_op *op) { return op->out; }
+static const char *out_end(const struct tw_op *op)
 {
-    return tw_overlap((uintptr_t)a, a_bytes, (uintptr_t)b, b_bytes);
+    return (const char *)op->out + call_bytes(&op->info);
+}
+
+/* The ops by the addresses of their outputs: those of an array come in this order. */
+static void outs_sort(const struct tw_item *item, uint32_t sorted[TW_FUSE_CALLS])
+{
+    for (uint32_t i = 0; i < item->nops; i++) {
+        uint32_t at = i;
+        for (; at > 0 && out_start(&item->ops[sorted[at - 1]]) > out_start(&item->ops[i]); at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = i;
+    }
+}
+
+/* Outputs that are sorted and do not overlap.
+ * @return the first in sorted that op `reader` reads, but for its own; nops: there is none */
+static uint32_t out_read_by(const struct tw_item *item, const uint32_t *sorted, uint32_t reader)
+{
+    const struct tw_op *op = &item->ops[reader];
+    const char *from = op->in, *to = from + call_bytes(&op->info);
+    uint32_t low = 0, high = item->nops;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (out_end(&item->ops[sorted[middle]]) > from)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    if (low < item->nops && sorted[low] == reader)
+        low++;
+    return low < item->nops && out_start(&item->ops[sorted[low]]) < to ? low : item->nops;
+}
+
+static enum twill_status refuse(const struct tw_item *item, uint32_t writer, uint32_t other,
+                                const char *does)
+{
+    return tw_fail(TWILL_ERR_USAGE,
+                   "group: of rank %d's %u small all_reduces that run as one, number %u writes "
+                   "what number %u %s: calls of a group are simultaneous",
+                   item->comm->rank, item->nops, writer, other, does);
 }
 
 enum twill_status tw_fuse_check(const struct tw_item *item)
 {
+    uint32_t sorted[TW_FUSE_CALLS];
+    outs_sort(item, sorted);
+    for (uint32_t s = 1; s < item->nops; s++) {
+        uint32_t a = sorted[s - 1], b = sorted[s];
+        if (out_end(&item->ops[a]) > out_start(&item->ops[b]))
+            return refuse(item, a < b ? a : b, a < b ? b : a, "writes");
+    }
     for (uint32_t i = 0; i < item->nops; i++) {
-        const struct tw_op *a = &item->ops[i];
-        size_t a_bytes = call_bytes(&a->info);
-        for (uint32_t j = 0; j < item->nops; j++) {
-            const struct tw_op *b = &item->ops[j];
-            size_t b_bytes = call_bytes(&b->info);
-            if (i == j)
-                continue;
-            if (overlap(a->out, a_bytes, b->in, b_bytes) ||
-                overlap(a->out, a_bytes, b->out, b_bytes))
-                return tw_fail(TWILL_ERR_USAGE,
-                               "group: of rank %d's %u small all_reduces that run as one, number "
-                               "%u writes what number %u %s: calls of a group are simultaneous",
-                               item->comm->rank, item->nops, i, j,
-                               overlap(a->out, a_bytes, b->in, b_bytes) ? "reads" : "writes");
-        }
+        uint32_t found = out_read_by(item, sorted, i);
+        if (found < item->nops)
+            return refuse(item, sorted[found], i, "reads");
     }
     return TWILL_OK;
 }
+
+/* ---- as one --------------------------------------------------------------------------------- */
 
 enum twill_status tw_fuse_prepare(struct tw_item *item)
 {

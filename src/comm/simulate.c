@@ -9,6 +9,8 @@
 /* What one communicator would do. */
 struct share {
     const struct twill_comm *comm; /* borrowed */
+    struct tw_call_info joint;     /* of what runs as one, so far */
+    size_t njoint;                 /* still to come of it */
     uint64_t collectives_ps;       /* one after another */
     uint64_t sends_ps, recvs_ps;   /* both ways at once, and those of one way share the CPU */
 };
@@ -19,17 +21,29 @@ static uint64_t sum(uint64_t a, uint64_t b)
     return __builtin_add_overflow(a, b, &both) ? UINT64_MAX : both;
 }
 
-static enum twill_status call_add(struct share *share, const struct tw_call *call)
+/* A call, or the last of several that run as one. */
+static enum twill_status collective_add(struct share *share, const struct tw_call *call,
+                                        size_t ncalls)
 {
-    const struct tw_plans *plans = call->comm->ops->plans;
+    uint64_t time_ps = 0;
+    if (share->njoint == 0) {
+        share->njoint = tw_fuse_count(call, ncalls);
+        share->joint = call->info;
+        share->joint.count = 0;
+    }
+    share->joint.count += call->info.count;
+    if (--share->njoint)
+        return TWILL_OK;
+    enum twill_status status = tw_plans_price(call->comm->ops->plans, &share->joint, &time_ps);
+    share->collectives_ps = sum(share->collectives_ps, time_ps);
+    return status;
+}
+
+static enum twill_status message_add(struct share *share, const struct tw_call *call)
+{
     const struct tw_call_info *info = &call->info;
     uint64_t time_ps = 0;
-    if (info->coll != TW_COLL_P2P) {
-        enum twill_status status = tw_plans_price(plans, info, &time_ps);
-        share->collectives_ps = sum(share->collectives_ps, time_ps);
-        return status;
-    }
-    enum twill_status status = tw_choose_price_p2p(plans->choose, info->count,
+    enum twill_status status = tw_choose_price_p2p(call->comm->ops->plans->choose, info->count,
                                                    (uint32_t)tw_type_bytes(info->type), &time_ps);
     uint64_t *way = info->is_send ? &share->sends_ps : &share->recvs_ps;
     *way = sum(*way, time_ps);
@@ -53,8 +67,11 @@ enum twill_status tw_simulate(const struct tw_call *calls, size_t ncalls, uint64
     struct share *shares = tw_alloc((ncalls ? ncalls : 1) * sizeof *shares);
     if (!shares)
         return TWILL_ERR_NOMEM;
-    for (size_t i = 0; i < ncalls && !tw_failed(status); i++)
-        status = call_add(share_of(shares, &count, calls[i].comm), &calls[i]);
+    for (size_t i = 0; i < ncalls && !tw_failed(status); i++) {
+        struct share *share = share_of(shares, &count, calls[i].comm);
+        status = calls[i].info.coll == TW_COLL_P2P ? message_add(share, &calls[i])
+                                                   : collective_add(share, &calls[i], ncalls - i);
+    }
     for (size_t i = 0; i < count; i++) {
         const struct share *s = &shares[i];
         uint64_t batch = s->sends_ps > s->recvs_ps ? s->sends_ps : s->recvs_ps;

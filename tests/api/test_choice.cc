@@ -118,6 +118,29 @@ TEST(Simulate, AddsUpWhatACommunicatorWouldDo)
     });
 }
 
+TEST(Simulate, SmallCallsThatRunAsOneArePricedAsOne)
+{
+    with_ranks([](twill_comm_t *comms) {
+        const size_t count = 1024, calls = 64; /* the most that run as one */
+        std::vector<float> x(count * calls, 1);
+        struct twill_choice small = TWILL_CHOICE_INIT, large = TWILL_CHOICE_INIT;
+        ASSERT_OK(twill_comm_choice(comms[0], "all_reduce", count, TWILL_FLOAT32, 0, &small),
+                  comms[0]);
+        ASSERT_OK(
+            twill_comm_choice(comms[0], "all_reduce", count * calls, TWILL_FLOAT32, 0, &large),
+            comms[0]);
+        struct twill_simulation simulation = TWILL_SIMULATION_INIT;
+        ASSERT_OK(twill_group_start(), nullptr);
+        for (size_t i = 0; i <= calls; i++) {
+            float *at = x.data() + i % calls * count;
+            ASSERT_OK(twill_all_reduce(at, at, count, TWILL_FLOAT32, TWILL_SUM, comms[0], nullptr),
+                      comms[0]);
+        }
+        ASSERT_OK(twill_group_simulate_end(&simulation), nullptr);
+        EXPECT_NEAR(simulation.predicted_us, large.predicted_us + small.predicted_us, 1e-3);
+    });
+}
+
 TEST(Simulate, RefusesWhatHasNoTime)
 {
     with_ranks([](twill_comm_t *comms) {
