@@ -61,24 +61,27 @@ static uint64_t share_bytes(const struct tw_chan_need *need, const struct tw_cha
                     round_up(share->scratch_bytes));
 }
 
-static size_t scratch_share(size_t most, size_t fifo_bytes)
+static struct tw_chan_share share_of(const struct tw_chan_need *need, size_t fifo_bytes,
+                                     size_t scratch_least)
 {
-    size_t bytes = fifo_bytes > SCRATCH_LEAST ? fifo_bytes : SCRATCH_LEAST;
-    return bytes < most ? bytes : most;
+    size_t least = scratch_least > SCRATCH_LEAST ? scratch_least : SCRATCH_LEAST;
+    size_t bytes = fifo_bytes > least ? fifo_bytes : least;
+    return (struct tw_chan_share){fifo_bytes,
+                                  bytes < need->scratch_most ? bytes : need->scratch_most};
 }
 
 struct tw_chan_share tw_chan_share_find(const struct tw_nets *nets, const struct tw_chan_need *need)
 {
     uint64_t room = staging_free(nets);
-    struct tw_chan_share share = {FIFO_LEAST, scratch_share(need->scratch_most, FIFO_LEAST)};
+    struct tw_chan_share share = share_of(need, FIFO_LEAST, 0);
     uint64_t least = share_bytes(need, &share);
     if (least > room) {
         return (struct tw_chan_share){0, 0};
     }
     uint64_t spare = room / FOLLOWERS > least ? room - FOLLOWERS * least : 0;
     uint64_t most = room / FREE_SHARE < spare ? room / FREE_SHARE : spare;
-    for (size_t bytes = FIFO_MOST; bytes > FIFO_LEAST; bytes /= 2) {
-        struct tw_chan_share more = {bytes, scratch_share(need->scratch_most, bytes)};
+    for (size_t bytes = FIFO_MOST; bytes >= FIFO_LEAST; bytes /= 2) {
+        struct tw_chan_share more = share_of(need, bytes, need->scratch_least);
         if (share_bytes(need, &more) <= most) {
             return more;
         }

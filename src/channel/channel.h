@@ -49,6 +49,7 @@ struct tw_chan_need {
     int size, ranks_here; /* ranks in all, of this process */
     size_t fixed_bytes;   /* of each rank here: board and signals */
     size_t scratch_most;  /* of each rank here; 0: no scratch */
+    size_t scratch_least; /* less is of little use; 0: 4 KiB */
 };
 /* What each of its ranks gets; all 0: there is no room. */
 struct tw_chan_share {
@@ -56,9 +57,9 @@ struct tw_chan_share {
 };
 /**
  * The largest power of two of FIFO bytes from 256 KiB down to 1 KiB, and as much scratch (from
- * scratch_most down to 4 KiB, if any is wanted), for which all that this process needs fits into a
- * sixteenth of the staging still free and leaves what 48 such communicators need at least; the
- * least if that at least fits at all. Ranks take the least over all ranks.
+ * scratch_most down to scratch_least, if any is wanted), for which all that this process needs fits
+ * into a sixteenth of the staging still free and leaves what 48 communicators need with 1 KiB and
+ * 4 KiB of scratch; these if they fit at all. Ranks take the least over all ranks.
  */
 struct tw_chan_share tw_chan_share_find(const struct tw_nets *nets,
                                         const struct tw_chan_need *need);

@@ -41,6 +41,13 @@ static uint32_t signals_of(const struct twill_comm *comm)
     return scratch ? TW_OPS_SIGNALS * (uint32_t)comm->size : 0;
 }
 
+/* A line for each cell of two_shot_put, twice, which has the most cells of those that put. */
+static size_t scratch_least(const struct twill_comm *comm)
+{
+    size_t channels = comm->args.channels > 0 ? (size_t)comm->args.channels : 1;
+    return 2 * (size_t)comm->size * (size_t)comm->size * channels * TW_LINE_BYTES;
+}
+
 static struct tw_chan_need own_need(const struct twill_comm *comm)
 {
     bool scratch = tw_plans_want_scratch(comm->proc->params);
@@ -50,6 +57,7 @@ static struct tw_chan_need own_need(const struct twill_comm *comm)
         .ranks_here = comm->ranks_here,
         .fixed_bytes = tw_record_board_bytes(comm->size) + signals_of(comm) * sizeof(uint64_t),
         .scratch_most = scratch ? TW_OPS_SCRATCH_BYTES : 0,
+        .scratch_least = scratch_least(comm),
     };
 }
 

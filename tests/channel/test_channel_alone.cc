@@ -176,13 +176,13 @@ TEST(ChanAlone, SharesFollowFreeStaging)
     Process process(false, 32 << 20);
     const tw_nets &nets = process.nets;
     auto fifo = [&](int size, int here, size_t fixed = 0) {
-        const tw_chan_need need = {size, here, fixed, 0};
+        const tw_chan_need need = {size, here, fixed, 0, 0};
         const tw_chan_share share = tw_chan_share_find(&nets, &need);
         EXPECT_EQ(0u, share.scratch_bytes);
         return share.fifo_bytes;
     };
     auto both = [&](int size, int here, size_t scratch) {
-        const tw_chan_need need = {size, here, 0, scratch};
+        const tw_chan_need need = {size, here, 0, scratch, 0};
         const tw_chan_share share = tw_chan_share_find(&nets, &need);
         return std::make_pair(share.fifo_bytes, share.scratch_bytes);
     };
@@ -209,6 +209,23 @@ TEST(ChanAlone, SharesFollowFreeStaging)
     rma->unstage(nets.self, most);
 }
 
+/* What an algorithm needs of scratch at least comes before long FIFOs, as far as there is room. */
+TEST(ChanAlone, ScratchIsNoLessThanItsUse)
+{
+    Process process(false, 16 << 20);
+    auto scratch = [&](size_t least) {
+        const tw_chan_need need = {9, 9, 4096, 256 << 10, least};
+        return tw_chan_share_find(&process.nets, &need).scratch_bytes;
+    };
+    EXPECT_EQ(8192u, scratch(0));
+    EXPECT_EQ(41472u, scratch(41472));
+    void *most = nullptr;
+    const tw_rma_ops *rma = tw_transport_find("self")->rma;
+    ASSERT_EQ(TWILL_OK, rma->stage(process.nets.self, 15 << 20, &most));
+    EXPECT_EQ(4096u, scratch(41472)) << "nine would take more than a sixteenth";
+    rma->unstage(process.nets.self, most);
+}
+
 /* 64 communicators: each gets less, all get something, and all is given back. */
 void many_share(size_t staging, int ranks, size_t scratch_most)
 {
@@ -218,7 +235,7 @@ void many_share(size_t staging, int ranks, size_t scratch_most)
     for (int c = 0; c < 64; c++) {
         tw_chan_config config = config_of(peers.data(), 0, ranks);
         const tw_chan_need need = {ranks, ranks, config.board_bytes + 8 * config.signals,
-                                   scratch_most};
+                                   scratch_most, 0};
         const tw_chan_share share = tw_chan_share_find(&process.nets, &need);
         ASSERT_NE(0u, share.fifo_bytes) << "communicator " << c;
         ASSERT_EQ(scratch_most > 0, share.scratch_bytes > 0);

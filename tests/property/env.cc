@@ -115,8 +115,10 @@ void draw_env(Case *c, Random *random)
     if (random->one_in(2))
         put(c, "CHANNELS", std::to_string(1 + random->below(4)));
     /* Depth and size of the FIFOs, and scratch, are cut from it. What is forced may not find room
-     * in the least ones. */
-    const size_t least = choice.empty() || choice[0] == '^' ? 0 : 2;
+     * in the least ones, and what puts wants a cell for each pair of ranks, in each of them. */
+    const bool forced = !choice.empty() && choice[0] != '^';
+    const bool puts = choice.find("_put") != std::string::npos;
+    const size_t least = puts ? 4 : forced ? 3 : 0;
     if (random->one_in(2))
         put(c, "STAGING", stagings[least + random->below(6 - least)]);
     if (!random->one_in(4))
