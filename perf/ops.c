@@ -197,6 +197,11 @@ void *perf_case_recv(const struct perf_rank *rank, const struct perf_case *c)
            perf_case_in_first(c, rank->size, rank->rank, rank->rank) * perf_type_bytes(c->type);
 }
 
+static twill_redop_t redop_of(const struct perf_rank *rank, const struct perf_case *c)
+{
+    return c->redop == PERF_MULSUM ? rank->mulsum : c->redop;
+}
+
 static enum twill_status call_v(const struct perf_rank *rank, const struct perf_case *c,
                                 const void *send, void *recv)
 {
@@ -204,7 +209,8 @@ static enum twill_status call_v(const struct perf_rank *rank, const struct perf_
     twill_comm_t comm = rank->comm;
     switch (c->op) {
     case PERF_REDUCE_SCATTER_V:
-        return twill_reduce_scatter_v(send, recv, sends, NULL, c->type, c->redop, comm, NULL);
+        return twill_reduce_scatter_v(send, recv, sends, NULL, c->type, redop_of(rank, c), comm,
+                                      NULL);
     case PERF_ALL_GATHER_V:
         return twill_all_gather_v(send, recv, recvs, NULL, c->type, comm, NULL);
     case PERF_ALL_TO_ALL_V:
@@ -257,7 +263,7 @@ enum twill_status perf_case_call(const struct perf_rank *rank, const struct perf
     const void *send = perf_case_send(rank, c);
     void *recv = perf_case_recv(rank, c);
     twill_comm_t comm = rank->comm;
-    twill_redop_t redop = c->redop == PERF_MULSUM ? rank->mulsum : c->redop;
+    twill_redop_t redop = redop_of(rank, c);
     switch (c->op) {
     case PERF_ALL_REDUCE:
         return twill_all_reduce(send, recv, c->count, c->type, redop, comm, NULL);

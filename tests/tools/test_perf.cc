@@ -102,7 +102,7 @@ TEST(Perf, EveryOperationIsRightOnFourProcesses)
 
 TEST(Perf, EveryTypeReductionAndRootIsRightOnThreads)
 {
-    Command c(Words{kPerf, "all_reduce", "reduce", "reduce_scatter"} +
+    Command c(Words{kPerf, "all_reduce", "reduce", "reduce_scatter", "reduce_scatter_v"} +
               words("-t 3 -b 996 -e 996 -n 2 -w 1 -d all -o all -r all"));
     EXPECT_EQ(c.finish(), 0) << c.out << c.err;
     std::map<std::string, int> seen;
@@ -115,10 +115,10 @@ TEST(Perf, EveryTypeReductionAndRootIsRightOnThreads)
     const Words integers = {"int8", "uint8", "int32", "uint32", "int64", "uint64"};
     for (const std::string &type : floats)
         for (const char *op : {"sum", "prod", "max", "min", "avg", "mulsum"})
-            EXPECT_EQ(seen[type + " " + op], 1 + 3 + 1) << type << op;
+            EXPECT_EQ(seen[type + " " + op], 1 + 3 + 1 + 1) << type << op;
     for (const std::string &type : integers)
         for (const char *op : {"sum", "prod", "max", "min", "avg", "band", "bor", "bxor", "mulsum"})
-            EXPECT_EQ(seen[type + " " + op], 1 + 3 + 1) << type << op;
+            EXPECT_EQ(seen[type + " " + op], 1 + 3 + 1 + 1) << type << op;
     EXPECT_EQ(seen.size(), 6u * 6 + 6u * 9);
     EXPECT_FALSE(contains(c.out, "checked to")) << c.out; // three ranks: all is exact
 }
