@@ -12,7 +12,7 @@
 
 #include "base/log.h"
 
-#define KEPT_KEYS 16
+#define KEPT_KEYS (1 + 16) /* the first slot is key 0's own: no communicator drives it out */
 
 struct kept_error {
     uint64_t key;
@@ -97,9 +97,9 @@ static struct kept_error *kept_find(uint64_t key)
 
 static struct kept_error *kept_oldest(void)
 {
-    struct kept_error *oldest = &kept[0];
+    struct kept_error *oldest = &kept[1];
 
-    for (size_t i = 1; i < KEPT_KEYS; i++) {
+    for (size_t i = 2; i < KEPT_KEYS; i++) {
         if (kept[i].stamp < oldest->stamp)
             oldest = &kept[i];
     }
@@ -108,7 +108,7 @@ static struct kept_error *kept_oldest(void)
 
 void tw_last_error_set(uint64_t key, const char *text)
 {
-    struct kept_error *entry = kept_find(key);
+    struct kept_error *entry = key == 0 ? &kept[0] : kept_find(key);
 
     if (entry == NULL)
         entry = kept_oldest();

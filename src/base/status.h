@@ -44,7 +44,7 @@ const char *tw_fail_text(void);
 /**
  * Keep the newest failure under key in this thread. key 0: the place for calls without a
  * communicator; others never come twice, so that what is kept is never taken for another's. The
- * newest 16 keys of a thread are remembered.
+ * newest 16 others of a thread are remembered.
  */
 void tw_last_error_keep(uint64_t key);
 

@@ -104,8 +104,10 @@ TEST_F(Status, EachKeyKeepsItsOwn)
 TEST_F(Status, TheNewestSixteenKeysAreRemembered)
 {
     std::thread([] {
+        tw_last_error_set(0, "of none"); /* beside them */
         for (uint64_t key = 100; key < 120; key++)
             tw_last_error_set(key, std::to_string(key).c_str());
+        EXPECT_STREQ("of none", tw_last_error_find(0));
         for (uint64_t key = 100; key < 104; key++)
             EXPECT_EQ(nullptr, tw_last_error_find(key)) << key;
         for (uint64_t key = 104; key < 120; key++)
