@@ -3,6 +3,7 @@ check_PROGRAMS += tests/api/test_api
 TESTS += tests/api/test_api
 tests_api_test_api_SOURCES = \
 	tests/api/world.cc tests/api/world.h tests/api/data.h \
+	tests/device/reference.h tests/device/reference.cc \
 	tests/api/header_c.c tests/api/test_header.cc \
 	tests/api/test_coll.cc tests/api/vcase.cc tests/api/vcase.h tests/api/test_coll_v.cc tests/api/test_deterministic.cc \
 	tests/api/test_op.cc tests/api/test_group.cc \
@@ -10,7 +11,7 @@ tests_api_test_api_SOURCES = \
 	tests/api/test_life.cc tests/api/test_faults.cc \
 	tests/api/test_mem.cc tests/api/test_choice.cc tests/api/test_algo.cc tests/api/test_split.cc \
 	tests/api/test_shrink.cc tests/api/test_event.cc tests/api/test_memory.cc tests/api/test_fuse.cc
-tests_api_test_api_CPPFLAGS = $(AM_CPPFLAGS) $(GTEST_CFLAGS)
+tests_api_test_api_CPPFLAGS = $(AM_CPPFLAGS) $(GTEST_CFLAGS) -I$(top_srcdir)/tests
 tests_api_test_api_LDADD = libtwill_core.la $(GTEST_LIBS) -lgtest_main -lgtest -lpthread
 if !SANITIZER
 tests_api_test_api_SOURCES += tests/api/test_huge.cc tests/api/test_limits.cc tests/api/traps.cc tests/api/traps.h

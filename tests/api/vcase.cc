@@ -64,7 +64,7 @@ Buffers::Buffers(const Case &c, int rank) : c_(c), rank_(rank)
         recv_ = send_ + in_.displs[(size_t)rank] * width;
     for (size_t block = 0; c.has_in(rank) && block < in_.counts.size(); block++)
         data::fill(send_ + in_.displs[block] * width, in_.counts[block], c.type,
-                   c.seed + (c.kind == ALL_TO_ALL_V || c.many_in() ? block : 0), rank);
+                   c.seed + (c.kind == ALL_TO_ALL_V || c.many_in() ? block : 0), rank, 0, c.op);
     in_.before = in_.bytes;
     out_.before = out_.bytes;
 }
@@ -152,12 +152,11 @@ static uint64_t next(uint64_t *state) { return data::mix(*state += 0x9e3779b97f4
 
 Case draw(uint64_t *state, int size, size_t most)
 {
-    static const twill_type_t reducing[] = {TWILL_FLOAT32, TWILL_INT32, TWILL_FLOAT64};
     Case c;
     c.kind = (Kind)(next(state) % KINDS);
-    c.type =
-        c.kind == REDUCE_SCATTER_V ? reducing[next(state) % 3] : (twill_type_t)(next(state) % 12);
-    c.op = next(state) % 2 ? TWILL_SUM : TWILL_MAX;
+    c.type = (twill_type_t)(next(state) % 12);
+    c.op = (twill_redop_t)(next(state) % 8);
+    c.op = c.kind == REDUCE_SCATTER_V && reference::has_op(c.type, c.op) ? c.op : TWILL_SUM;
     c.root = (int)(next(state) % (uint64_t)size);
     c.layout = (Layout)(next(state) % LAYOUTS);
     c.in_place = next(state);
