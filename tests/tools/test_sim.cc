@@ -134,6 +134,36 @@ TEST_F(Sim, ReadsPlansAndProvesThem)
                  "# not proven\n"));
 }
 
+/* Whatever the form, what was computed for a machine that nobody has says so. */
+TEST_F(Sim, NamesASyntheticMachineInEveryForm)
+{
+    const std::string name = "synthetic-arm-64c:hosts=2,leaf=2";
+    const Words ask = {kSim,
+                       "--coll",
+                       "all_reduce",
+                       "--algo",
+                       "ring",
+                       "-n",
+                       "4",
+                       "-b",
+                       "8",
+                       "-e",
+                       "8",
+                       "--machine",
+                       "arm-64c:hosts=2,leaf=2"};
+    const auto in_form = [&](const char *form) {
+        Words words = ask;
+        words.push_back(form);
+        return out(words);
+    };
+    EXPECT_TRUE(contains(out(ask), "# machine " + name + ","));
+    EXPECT_TRUE(contains(in_form("--json"), "\"machine\": \"" + name + "\""));
+    const Words table = Command::split(in_form("--csv"));
+    ASSERT_GE(table.size(), 2u);
+    EXPECT_TRUE(contains(table[0], ",busy,machine"));
+    EXPECT_TRUE(contains(table[1], ",\"" + name + "\"")) << table[1];
+}
+
 TEST_F(Sim, ThousandsOfRanks)
 {
     std::string text =
@@ -269,7 +299,8 @@ TEST_F(Sim, TuneFindsATableThatExplainsTheTimes)
     EXPECT_GT(before, 10);
     EXPECT_LT(median, 3);
     std::string table = out({kSim, "--cost", folder_ + "/fit", "--print-cost"});
-    EXPECT_TRUE(contains(table, "host.switch          1000.000")) << table; // nothing was said of it
+    EXPECT_TRUE(contains(table, "host.switch          1000.000"))
+        << table; // nothing was said of it
 }
 
 TEST_F(Sim, TuneMeasuresByItself)

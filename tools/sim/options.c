@@ -27,7 +27,7 @@ static const char help[] =
     "  -n RANKS         number of ranks (of --plan: the plan's)\n"
     "  -b BYTES         least size (8)         -e BYTES    largest size (64M)\n"
     "  -f FACTOR        between sizes (4)      -d TYPE     of the elements (float32)\n"
-    "  -r ROOT          of broadcast and reduce (0)\n"
+    "  -r ROOT          where the collective has one (0)\n"
     "  --channels N     that the algorithm may use (1)\n"
     "  --param N        the algorithm's own, of --algo (--list says what it is)\n"
     "  --in-place       all ranks in place\n"

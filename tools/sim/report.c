@@ -23,6 +23,18 @@ static void json_string(const char *text)
     putchar('"');
 }
 
+/* Clusters have commas in their names; the column is the last, for readers that cut at each. */
+static void csv_string(const char *text)
+{
+    putchar('"');
+    for (; *text; text++) {
+        if (*text == '"')
+            putchar('"');
+        putchar(*text);
+    }
+    putchar('"');
+}
+
 void sim_report_head(const struct sim_head *head)
 {
     const struct sim_options *options = head->options;
@@ -37,7 +49,7 @@ void sim_report_head(const struct sim_head *head)
         break;
     case SIM_CSV:
         printf("op,size_bytes,count,type,root,inplace,time_us,algbw_gbs,busbw_gbs,algo,channels,"
-               "limit,busy\n");
+               "limit,busy,machine\n");
         break;
     case SIM_JSON:
         printf("{\n  \"program\": \"twill-sim\", \"op\": \"%s\", \"ranks\": %d, \"type\": \"%s\", "
@@ -65,9 +77,11 @@ void sim_report_row(const struct sim_head *head, const struct sim_row *row, bool
                us, alg, bus, row->limit, 100 * busy);
         break;
     case SIM_CSV:
-        printf("%s,%llu,%llu,%s,%d,%d,%.6f,%.6g,%.6g,%s,%u,%s,%.3f\n", tw_coll_name(head->coll),
+        printf("%s,%llu,%llu,%s,%d,%d,%.6f,%.6g,%.6g,%s,%u,%s,%.3f,", tw_coll_name(head->coll),
                bytes, count, options->type, options->root, options->in_place, us, alg, bus,
                row->algo, options->channels, row->limit, busy);
+        csv_string(head->machine);
+        putchar('\n');
         break;
     case SIM_JSON:
         printf("%s\n    {\"size_bytes\": %llu, \"count\": %llu, \"algo\": \"%s\", "
