@@ -93,6 +93,29 @@ TEST(Discover, ReadsARecordedHost)
     EXPECT_EQ(routes.find({0, graph->cpu(0)}, {0, graph->cpu(1)}).latency_ps, 22000u);
 }
 
+/* A recorded host whose control group allows the second CPU and the third. */
+TEST(Discover, LeavesOutWhatAControlGroupForbids)
+{
+    Folder folder;
+    std::ifstream in(kTwoGpus);
+    std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+    const std::string all = "allowed_cpuset=\"0x0000000f\"";
+    const size_t at = text.find(all);
+    ASSERT_NE(at, std::string::npos);
+    folder.put("host.xml", text.replace(at, all.size(), "allowed_cpuset=\"0x00000006\""));
+    const std::string path = folder.root + "/host.xml";
+    for (const enum tw_topo_scope scope : {TW_TOPO_SCOPE_PROCESS, TW_TOPO_SCOPE_GROUP}) {
+        Graph graph;
+        const struct tw_topo_source source = {path.c_str(), nullptr, nullptr, scope};
+        ASSERT_EQ(tw_topo_discover_from(&graph.g, &source), TWILL_OK) << tw_fail_text();
+        const struct tw_topo_machine *m = &graph.machine();
+        ASSERT_EQ(tw_topo_node_count(m, TW_NODE_PU), 2u);
+        EXPECT_EQ(m->nodes[graph.nth(TW_NODE_PU, 0)].os_index, 1u);
+        EXPECT_EQ(m->nodes[graph.nth(TW_NODE_PU, 1)].os_index, 2u);
+        EXPECT_EQ(tw_topo_node_count(m, TW_NODE_GPU), 2u) << "devices are the whole host's";
+    }
+}
+
 TEST(Discover, HangsDevicesWhereTheyAre)
 {
     std::unique_ptr<Graph> graph(recorded());
