@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Knows: what events order, seen through the C API. Never knows: how. */
+#include <algorithm>
 #include <thread>
 
 #include "world.h"
@@ -116,6 +117,57 @@ TEST(Event, IsReachedToo_WhenACommunicatorFails)
         EXPECT_EQ(twill_stream_synchronize(p.stream[0]), TWILL_ERR_ABORTED);
         EXPECT_OK(twill_stream_synchronize(p.stream[1]), nullptr);
         EXPECT_OK(twill_event_destroy(event), nullptr);
+    });
+}
+
+/* Two ranks, a stream for each and an event, made in an order and ended in another while calls are
+ * queued. The calls are made all the same. */
+void made_and_ended(const std::vector<int> &made, const std::vector<int> &ended)
+{
+    twill_comm_t comm[2] = {};
+    twill_stream_t stream[2] = {};
+    twill_event_t event = nullptr;
+    int x[2] = {1, 2}, y[2] = {10, 20};
+    for (const int which : made) {
+        if (which < 2) {
+            ASSERT_OK(twill_stream_create(&stream[which]), nullptr);
+        } else if (which == 2) {
+            ASSERT_OK(twill_event_create(&event), nullptr);
+        } else if (which == 3) {
+            ASSERT_OK(twill_comm_init_all(comm, 2, nullptr, nullptr), nullptr);
+        }
+    }
+    for (int i = 0; i < 2; i++)
+        add(comm[i], &x[i], stream[i]);
+    ASSERT_OK(twill_event_record(event, stream[0]), nullptr);
+    ASSERT_OK(twill_event_wait(stream[1], event), nullptr);
+    for (int i = 0; i < 2; i++)
+        add(comm[i], &y[i], stream[i]);
+    for (const int which : ended) {
+        if (which < 2) {
+            EXPECT_OK(twill_stream_destroy(stream[which]), nullptr);
+        } else if (which == 2) {
+            EXPECT_OK(twill_event_destroy(event), nullptr);
+        } else {
+            EXPECT_OK(twill_comm_destroy(comm[which - 3]), nullptr);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        EXPECT_EQ(x[i], 3);
+        EXPECT_EQ(y[i], 30);
+    }
+}
+
+TEST(Event, StreamsAndCommunicatorsComeAndGoInAnyOrder)
+{
+    world::run_alone([] {
+        std::vector<int> made = {0, 1, 2, 3, 4}, ended = made;
+        do {
+            made_and_ended(made, ended);
+            if (HasFailure())
+                FAIL() << testing::PrintToString(made) << ' ' << testing::PrintToString(ended);
+            std::next_permutation(made.begin(), made.end() - 1);
+        } while (std::next_permutation(ended.begin(), ended.end()));
     });
 }
 
