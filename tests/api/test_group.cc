@@ -3,12 +3,25 @@
 #include "data.h"
 #include "world.h"
 
+extern "C" {
+#include "algo/algo.h"
+}
+
 using data::Bytes;
 
 namespace
 {
 
 const size_t BIG = (size_t)3 << 20; /* far more than any FIFO */
+
+/* TWILL_ALGO with which no all_reduce can run. */
+std::string everything_left_out()
+{
+    std::string all;
+    for (size_t i = 0; const struct tw_algo *algo = tw_algo_at(i); i++)
+        all += std::string(all.empty() ? "^" : ",^") + algo->name;
+    return all;
+}
 
 TEST(Group, NestsAndEndsOnce)
 {
@@ -172,6 +185,91 @@ TEST(Group, ArgumentErrorsDoNotPoisonIt)
         ASSERT_OK(twill_group_end(), nullptr);
         EXPECT_EQ(out, 3);
         EXPECT_OK(twill_comm_destroy(comm), nullptr);
+    });
+}
+
+/* Calls that do not match on one communicator, a collective and messages on another. */
+TEST(Group, AFailureOfOneCommunicatorIsItsOwn)
+{
+    world::run_alone([] {
+        twill_comm_t a[2], b[2];
+        ASSERT_OK(twill_comm_init_all(a, 2, nullptr, nullptr), nullptr);
+        ASSERT_OK(twill_comm_init_all(b, 2, nullptr, nullptr), nullptr);
+        world::threads(2, [&](int rank) {
+            std::vector<int> bad(2, 1), x(BIG, rank + 1);
+            int mine = rank, theirs = -1;
+            ASSERT_OK(twill_group_start(), nullptr);
+            ASSERT_OK(twill_all_reduce(bad.data(), bad.data(), 1 + (size_t)rank, TWILL_INT32,
+                                       TWILL_SUM, a[rank], nullptr),
+                      a[rank]);
+            ASSERT_OK(twill_recv(&theirs, 1, TWILL_INT32, 1 - rank, b[rank], nullptr), b[rank]);
+            ASSERT_OK(
+                twill_all_reduce(x.data(), x.data(), BIG, TWILL_INT32, TWILL_SUM, b[rank], nullptr),
+                b[rank]);
+            ASSERT_OK(twill_send(&mine, 1, TWILL_INT32, 1 - rank, b[rank], nullptr), b[rank]);
+            EXPECT_EQ(twill_group_end(), TWILL_ERR_MISMATCH);
+            for (twill_comm_t of : {(twill_comm_t) nullptr, a[rank]})
+                EXPECT_NE(world::text(of).find("rank 1 called all_reduce #1 count 2 int32 sum"),
+                          std::string::npos)
+                    << world::text(of);
+            EXPECT_EQ(world::text(b[rank]), "");
+            EXPECT_EQ(x, std::vector<int>(BIG, 3));
+            EXPECT_EQ(theirs, 1 - rank);
+            ASSERT_OK(twill_barrier(b[rank], nullptr), b[rank]) << "healthy";
+            EXPECT_EQ(twill_barrier(a[rank], nullptr), TWILL_ERR_MISMATCH);
+            EXPECT_OK(twill_comm_destroy(a[rank]), nullptr);
+            EXPECT_OK(twill_comm_destroy(b[rank]), nullptr);
+        });
+    });
+}
+
+/* More communicators than sentences are kept of. */
+TEST(Group, TheFirstOfManyFailuresHasItsSentence)
+{
+    world::run_alone(
+        [] {
+            const size_t ranks = 20;
+            std::vector<twill_comm_t> comms(ranks);
+            std::vector<int> x(ranks);
+            ASSERT_OK(twill_comm_init_all(comms.data(), (int)ranks, nullptr, nullptr), nullptr);
+            ASSERT_OK(twill_group_start(), nullptr);
+            for (size_t r = 0; r < ranks; r++)
+                ASSERT_OK(
+                    twill_all_reduce(&x[r], &x[r], 1, TWILL_INT32, TWILL_SUM, comms[r], nullptr),
+                    comms[r]);
+            EXPECT_EQ(twill_group_end(), TWILL_ERR_UNSUPPORTED);
+            EXPECT_NE(world::text(nullptr), "");
+            for (twill_comm_t comm : comms)
+                EXPECT_OK(twill_comm_destroy(comm), nullptr);
+        },
+        {{"TWILL_ALGO", everything_left_out()}});
+}
+
+TEST(Group, AFailedInitLeavesNothing)
+{
+    world::run_alone([] {
+        twill_unique_id id;
+        twill_comm_t one, comms[2] = {}, more[2] = {};
+        int x = 7, y = 0;
+        ASSERT_OK(twill_comm_init_all(&one, 1, nullptr, nullptr), nullptr);
+        ASSERT_OK(twill_get_unique_id(&id), nullptr);
+        ASSERT_OK(twill_group_start(), nullptr);
+        for (int rank = 0; rank < 2; rank++) {
+            twill_config config = TWILL_CONFIG_INIT;
+            config.channels = 1 + rank;
+            ASSERT_OK(twill_comm_init(&comms[rank], 2, &id, rank, &config), nullptr);
+        }
+        ASSERT_OK(twill_comm_init_all(more, 2, nullptr, nullptr), nullptr);
+        ASSERT_OK(twill_all_reduce(&x, &y, 1, TWILL_INT32, TWILL_SUM, one, nullptr), one);
+        EXPECT_EQ(twill_group_end(), TWILL_ERR_VERSION);
+        EXPECT_NE(world::text(nullptr).find("channels=1"), std::string::npos)
+            << world::text(nullptr);
+        for (twill_comm_t comm : {comms[0], comms[1], more[0], more[1]})
+            EXPECT_EQ(comm, nullptr);
+        EXPECT_EQ(y, 0) << "nothing else ran";
+        ASSERT_OK(twill_all_reduce(&x, &y, 1, TWILL_INT32, TWILL_SUM, one, nullptr), one);
+        EXPECT_EQ(y, 7);
+        EXPECT_OK(twill_comm_destroy(one), nullptr);
     });
 }
 

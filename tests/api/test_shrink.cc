@@ -177,16 +177,22 @@ TEST(Shrink, AHealthyOneIsCopied)
     });
 }
 
-TEST(Shrink, OfOneThreadInAGroup)
+void one_thread(bool waits)
 {
-    world::run_alone([] {
+    twill_config config = TWILL_CONFIG_INIT;
+    config.blocking = waits;
+    world::run_alone([&] {
         twill_comm_t comms[3], made[3] = {};
         ASSERT_OK(twill_comm_init_all(comms, 3, nullptr, nullptr), nullptr);
         EXPECT_OK(twill_comm_abort(comms[1]), nullptr);
         ASSERT_OK(twill_group_start(), nullptr);
         for (int r = 0; r < 3; r++)
-            EXPECT_OK(twill_comm_shrink(comms[r], &made[r], nullptr), comms[r]);
-        ASSERT_OK(twill_group_end(), nullptr);
+            EXPECT_OK(twill_comm_shrink(comms[r], &made[r], &config), comms[r]);
+        EXPECT_EQ(twill_group_end(), waits ? TWILL_OK : TWILL_INPROGRESS);
+        for (twill_comm_t comm : made) {
+            ASSERT_NE(comm, nullptr);
+            ASSERT_EQ(world::settle(comm), TWILL_OK) << twill_last_error(comm);
+        }
         int x[3] = {1, 2, 4};
         ASSERT_OK(twill_group_start(), nullptr);
         for (int r = 0; r < 3; r++)
@@ -202,6 +208,12 @@ TEST(Shrink, OfOneThreadInAGroup)
             EXPECT_OK(twill_comm_destroy(made[r]), nullptr);
         }
     });
+}
+
+TEST(Shrink, OfOneThreadInAGroup)
+{
+    for (const bool waits : {true, false})
+        one_thread(waits);
 }
 
 TEST(Shrink, AgainstAnotherCallIsNamed)
