@@ -15,25 +15,7 @@
 namespace data
 {
 
-inline size_t type_bytes(twill_type_t type)
-{
-    switch (type) {
-    case TWILL_INT8:
-    case TWILL_UINT8:
-    case TWILL_FLOAT8E4M3:
-    case TWILL_FLOAT8E5M2:
-        return 1;
-    case TWILL_FLOAT16:
-    case TWILL_BFLOAT16:
-        return 2;
-    case TWILL_INT32:
-    case TWILL_UINT32:
-    case TWILL_FLOAT32:
-        return 4;
-    default:
-        return 8;
-    }
-}
+inline size_t type_bytes(twill_type_t type) { return reference::bytes(type); }
 
 inline uint64_t mix(uint64_t x)
 {

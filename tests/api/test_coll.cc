@@ -178,7 +178,7 @@ Case random_case(std::mt19937_64 &random, int size)
     static const size_t counts[] = {0, 1, 2, 3, 5, 16, 17, 255, 1000, 4096, 10007, 70000, 300001};
     Case c;
     c.kind = (Kind)(random() % KINDS);
-    c.type = (twill_type_t)(random() % 12);
+    c.type = (twill_type_t)(random() % reference::type_count);
     c.op = OPS[random() % 8];
     c.op = reduces(c.kind) && reference::has_op(c.type, c.op) ? c.op : TWILL_SUM;
     c.count = counts[random() % 13];
@@ -197,7 +197,7 @@ std::vector<Case> every_case(int size)
     static const uint64_t places[] = {0, ~(uint64_t)0, 0x5555, 0x6db6};
     std::vector<Case> all;
     for (int kind = 0; kind < KINDS; kind++) {
-        for (int type = 0; type < 12; type++) {
+        for (int type = 0; type < reference::type_count; type++) {
             for (const twill_redop_t op : OPS) {
                 const bool served = reduces((Kind)kind) ? reference::has_op((twill_type_t)type, op)
                                                         : op == TWILL_SUM;

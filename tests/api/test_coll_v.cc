@@ -30,7 +30,7 @@ void every_and_drawn(twill_comm_t comm, int rank, int size, uint64_t seed, int d
             for (uint64_t mix = 0; mix < 4; mix++) {
                 Case c = vcase::draw(&state, size, 300);
                 c.kind = (vcase::Kind)kind;
-                c.type = (twill_type_t)((kind + 3 * layout + (int)mix) % 12);
+                c.type = (twill_type_t)((kind + 3 * layout + (int)mix) % reference::type_count);
                 c.op = TWILL_SUM;
                 c.layout = (vcase::Layout)layout;
                 c.in_place = mix == 3 ? ~(uint64_t)0 : mix * 0x5555;

@@ -128,7 +128,7 @@ std::vector<Job> jobs(int size)
     static const twill_redop_t ops[] = {TWILL_SUM, TWILL_AVG, TWILL_PROD};
     std::vector<Job> all;
     for (int kind = 0; kind < KINDS; kind++) {
-        for (int type = 0; type < 12; type++)
+        for (int type = 0; type < reference::type_count; type++)
             all.push_back({(Kind)kind,
                            (twill_type_t)type,
                            ops[(kind + type + size) % 3],

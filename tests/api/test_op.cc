@@ -63,7 +63,7 @@ TEST(Op, CreatedSumsOfEveryType)
         ASSERT_NE(comm, nullptr);
         for (int i = 0; i < rank.rank; i++) /* handles differ */
             create(TWILL_INT8, 1, comm);
-        for (int t = 0; t < 12; t++) {
+        for (int t = 0; t < reference::type_count; t++) {
             const twill_type_t type = (twill_type_t)t;
             for (size_t count : {(size_t)1, (size_t)37, (size_t)100003}) {
                 const std::vector<unsigned char> in = filled(type, count, 2);

@@ -154,7 +154,7 @@ Case draw(uint64_t *state, int size, size_t most)
 {
     Case c;
     c.kind = (Kind)(next(state) % KINDS);
-    c.type = (twill_type_t)(next(state) % 12);
+    c.type = (twill_type_t)(next(state) % reference::type_count);
     c.op = (twill_redop_t)(next(state) % 8);
     c.op = c.kind == REDUCE_SCATTER_V && reference::has_op(c.type, c.op) ? c.op : TWILL_SUM;
     c.root = (int)(next(state) % (uint64_t)size);
