@@ -102,9 +102,9 @@ void tw_hello_options(const struct tw_comm_args *args, const struct tw_params *p
     content_text(params->plan_file, content, sizeof(content));
     (void)snprintf(options, TW_OPTIONS_BYTES,
                    "channels=%d\ndeterministic=%d\nTWILL_ALGO=\"%s\"\nTWILL_PROTO=\"%s\"\n"
-                   "TWILL_CHANNELS=%lld\nTWILL_PLAN_FILE=\"%s\"%s\nTWILL_SHM=%d\n",
+                   "TWILL_PLAN_FILE=\"%s\"%s\nTWILL_SHM=%d\n",
                    args->channels, args->deterministic, params->algo, params->proto,
-                   (long long)params->channels, params->plan_file, content, params->shm);
+                   params->plan_file, content, params->shm);
 }
 
 /* First line in which two lists of options differ. @return false: equal */

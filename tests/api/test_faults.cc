@@ -136,6 +136,40 @@ TEST(Mismatch, ParametersThatMustBeEqual)
     });
 }
 
+/* One rank says by a parameter what the other one says by its config, which is stronger. */
+TEST(Mismatch, ConfigAndParametersAreMergedBeforeTheyAreCompared)
+{
+    for (const int other : {2, 3}) {
+        world::run_all(2, [&](const world::Rank &rank) {
+            twill_config config = TWILL_CONFIG_INIT;
+            if (rank.rank == 0) {
+                setenv("TWILL_CHANNELS", "2", 1);
+                setenv("TWILL_DETERMINISTIC", "1", 1);
+            } else {
+                setenv("TWILL_CHANNELS", "5", 1);
+                config.channels = other;
+                config.deterministic = 1;
+            }
+            const twill_unique_id id = rank.id();
+            twill_comm_t comm = nullptr;
+            const enum twill_status status = twill_comm_init(&comm, 2, &id, rank.rank, &config);
+            if (other == 3) {
+                EXPECT_EQ(status, TWILL_ERR_VERSION);
+                for (const char *part : {"rank 0 has channels=2", "rank 1 has channels=3"})
+                    EXPECT_NE(world::text(nullptr).find(part), std::string::npos)
+                        << world::text(nullptr);
+                rank.meet(0); /* the id's process stays until all have heard */
+                return;
+            }
+            ASSERT_OK(status, nullptr);
+            struct twill_choice choice = TWILL_CHOICE_INIT;
+            ASSERT_OK(twill_comm_choice(comm, "all_reduce", 1, TWILL_FLOAT32, 0, &choice), comm);
+            EXPECT_EQ(choice.channels, 2);
+            EXPECT_OK(twill_comm_destroy(comm), nullptr);
+        });
+    }
+}
+
 /* ---- death ------------------------------------------------------------------------------------
  */
 

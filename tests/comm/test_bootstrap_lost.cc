@@ -131,7 +131,7 @@ class Puppet
     static const char *options()
     {
         return "channels=0\ndeterministic=0\nTWILL_ALGO=\"\"\nTWILL_PROTO=\"\"\n"
-               "TWILL_CHANNELS=0\nTWILL_PLAN_FILE=\"\"\nTWILL_SHM=1\n";
+               "TWILL_PLAN_FILE=\"\"\nTWILL_SHM=1\n";
     }
 
   private:
