@@ -7,14 +7,15 @@
 #   srcdir/perf/regret.sh [-n RANKS] [-b BYTES] [-e BYTES] [-f FACTOR] [-i CALLS] [-r ROUNDS] [-t COLUMN] [COLLECTIVE...]
 #
 # Rounds are interleaved: each runs the choice and then every algorithm that serves the collective, so
-# that what else the machine does falls on all alike. Of a sweep the least time of a single call counts
-# (-t names another column of the CSV), of the rounds the median. The regret
+# that what else the machine does falls on all alike. Of a sweep the median time of a single call
+# counts (-t names another column of the CSV; where ranks outnumber CPUs the least one is of a call
+# that found its peers a call ahead), of the rounds the median. The regret
 # of a size is the choice's time over the best algorithm's, less 1: noise makes it positive even for
 # a perfect choice. Prints a table; "of" is what the choice runs.
 set -u
 LC_ALL=C
 export LC_ALL
-ranks=2 from=64 to=16M factor=16 calls=20 rounds=5 column=time_us_min
+ranks=2 from=64 to=16M factor=16 calls=20 rounds=5 column=time_us_median
 while getopts n:b:e:f:i:r:t: option; do
     case $option in
     n) ranks=$OPTARG ;;
