@@ -153,7 +153,8 @@ static enum twill_status file_open(const char *pattern)
 
     if (status != TWILL_OK)
         return status;
-    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+    /* a pipe without a reader is an error, and one that is full loses lines: nobody waits */
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0644);
     if (fd < 0)
         return tw_fail_errno(TWILL_ERR_SYSTEM, errno, "log file \"%s\" does not open", path);
     if (file_fd < 0) {

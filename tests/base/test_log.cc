@@ -2,8 +2,10 @@
 /* Knows: src/base/log.c. Never knows: who logs. */
 #include <cerrno>
 #include <cstdlib>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <string>
+#include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -120,6 +122,25 @@ TEST_F(Log, BadFilesAreRefused)
     EXPECT_EQ(TWILL_ERR_INVALID, tw_log_configure("none", folder_.path("%").c_str()));
     EXPECT_EQ(TWILL_ERR_INVALID, tw_log_configure("none", std::string(9000, 'a').c_str()));
     EXPECT_EQ(TWILL_ERR_SYSTEM, tw_log_configure("none", folder_.path("no/such").c_str()));
+}
+
+/* Neither a reader that does not come nor one that does not read is waited for. */
+TEST_F(Log, APipeIsNeverWaitedFor)
+{
+    const std::string path = folder_.path("pipe");
+    ASSERT_EQ(0, mkfifo(path.c_str(), 0600));
+    EXPECT_EQ(TWILL_ERR_SYSTEM, tw_log_configure("warn", path.c_str()));
+
+    const int reader = open(path.c_str(), O_RDONLY | O_NONBLOCK);
+    ASSERT_GE(reader, 0);
+    ASSERT_EQ(TWILL_OK, tw_log_configure("warn", path.c_str()));
+    const std::string line(500, 'x');
+    for (int i = 0; i < 1000; i++) /* more than a pipe holds */
+        tw_warn(TW_SUB_API, "%s", line.c_str());
+    char got[4096];
+    EXPECT_EQ(static_cast<ssize_t>(sizeof(got)), read(reader, got, sizeof(got)));
+    ASSERT_EQ(TWILL_OK, to_file("none")); /* nobody writes to the pipe any more */
+    close(reader);
 }
 
 TEST_F(Log, ThreadsWriteWholeLinesWhileTheFileIsChanged)
