@@ -8,5 +8,6 @@ libtwill_core_la_SOURCES += \
 	src/base/time.c src/base/time.h \
 	src/base/sock.c src/base/prove.c src/base/sock.h \
 	src/base/host.c src/base/address.c src/base/host.h \
+	src/base/file.c src/base/file.h \
 	src/base/cpus.c src/base/cpus.h \
 	src/base/launcher.c src/base/launcher.h

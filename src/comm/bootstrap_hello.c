@@ -6,9 +6,12 @@
 #include <inttypes.h>
 #include <sodium.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "comm/meeting.h"
+#include "comm/plans.h"
 
 #define SIZE_MAX_RANKS 65536
 
@@ -73,24 +76,21 @@ enum twill_status tw_hello_parse(const uint8_t *data, uint32_t bytes, struct tw_
 }
 
 /* One name may mean different files to ranks in different folders. A file that cannot be read is
- * found out by whoever needs it. */
+ * found out by whoever needs it, and so is the content of several: their list is the name of
+ * none. */
 static void content_text(const char *path, char *text, size_t bytes)
 {
-    uint8_t block[4096];
+    char *content = NULL;
+    size_t length = 0;
+    uint8_t out[crypto_generichash_BYTES_MIN];
     uint64_t hash = 0;
-    size_t got;
-    crypto_generichash_state state;
-    FILE *file = path[0] != '\0' ? fopen(path, "rbe") : NULL;
 
     text[0] = '\0';
-    if (file == NULL)
+    if (path[0] == '\0' || tw_file_read(path, TW_PLANS_FILE_BYTES_MOST, &content, &length) != 0)
         return;
-    (void)crypto_generichash_init(&state, NULL, 0, crypto_generichash_BYTES_MIN);
-    while ((got = fread(block, 1, sizeof(block), file)) > 0)
-        (void)crypto_generichash_update(&state, block, got);
-    (void)fclose(file);
-    (void)crypto_generichash_final(&state, block, crypto_generichash_BYTES_MIN);
-    memcpy(&hash, block, sizeof(hash));
+    (void)crypto_generichash(out, sizeof(out), (const uint8_t *)content, length, NULL, 0);
+    free(content);
+    memcpy(&hash, out, sizeof(hash));
     (void)snprintf(text, bytes, " with content %016" PRIx64, hash);
 }
 

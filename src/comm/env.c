@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/launcher.h"
 #include "base/log.h"
 #include "base/time.h"
@@ -127,7 +128,7 @@ static enum twill_status key_file_check(int fd, const char *where)
 static enum twill_status key_from_file(const char *path, uint8_t key[TW_KEY_BYTES])
 {
     char where[TW_PARAM_STRING_BYTES + 32];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = tw_file_open(path);
 
     if (fd < 0)
         return tw_fail_errno(TWILL_ERR_INVALID, errno, "TWILL_KEY_FILE=\"%s\" does not open", path);

@@ -24,6 +24,7 @@ struct tw_plans_file {
     uint64_t hash;        /* of its text */
 };
 #define TW_PLANS_FILES_MOST 16
+#define TW_PLANS_FILE_BYTES_MOST ((size_t)64 << 20)
 
 struct tw_plans {
     struct twill_comm *comm; /* borrowed */

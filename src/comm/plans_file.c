@@ -9,40 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PLAN_FILE_BYTES_MAX ((size_t)64 << 20)
+#include "base/file.h"
 
 static enum twill_status file_read(const char *path, char **text, size_t *bytes)
 {
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return tw_fail_errno(TWILL_ERR_INVALID, errno, "TWILL_PLAN_FILE: cannot open %s", path);
-    enum twill_status status = TWILL_OK;
-    size_t room = 0, used = 0;
-    char *buffer = NULL;
-    while (!feof(file) && !ferror(file) && used <= PLAN_FILE_BYTES_MAX) {
-        if (used == room) {
-            room = room ? 2 * room : 16384;
-            char *grown = realloc(buffer, room);
-            if (!grown) {
-                status = tw_fail(TWILL_ERR_NOMEM, "TWILL_PLAN_FILE: no memory for %s", path);
-                break;
-            }
-            buffer = grown;
-        }
-        used += fread(buffer + used, 1, room - used, file);
-    }
-    if (!tw_failed(status) && ferror(file))
-        status = tw_fail_errno(TWILL_ERR_INVALID, errno, "TWILL_PLAN_FILE: cannot read %s", path);
-    if (!tw_failed(status) && used > PLAN_FILE_BYTES_MAX)
-        status = tw_fail(TWILL_ERR_INVALID, "TWILL_PLAN_FILE: %s is longer than %zu bytes", path,
-                         PLAN_FILE_BYTES_MAX);
-    fclose(file);
-    if (tw_failed(status)) {
-        free(buffer);
-        return status;
-    }
-    *text = buffer;
-    *bytes = used;
+    int error = tw_file_read(path, TW_PLANS_FILE_BYTES_MOST, text, bytes);
+    if (error == EFBIG)
+        return tw_fail(TWILL_ERR_INVALID, "TWILL_PLAN_FILE: %s is longer than %zu bytes", path,
+                       TW_PLANS_FILE_BYTES_MOST);
+    if (error)
+        return tw_fail_errno(error == ENOMEM ? TWILL_ERR_NOMEM : TWILL_ERR_INVALID, error,
+                             "TWILL_PLAN_FILE: cannot read %s", path);
     return TWILL_OK;
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/status.h"
 #include "plan/cost.h"
 
@@ -335,30 +336,20 @@ enum twill_status tw_cost_table_parse(const char *text, size_t bytes, struct tw_
     return TWILL_OK;
 }
 
-static enum twill_status load_from(FILE *file, const char *path, struct tw_cost_table *table)
-{
-    char *text = malloc(FILE_BYTES_MOST + 1);
-    if (!text)
-        return tw_fail(TWILL_ERR_NOMEM, "no memory for cost table %s", path);
-    size_t bytes = fread(text, 1, FILE_BYTES_MOST + 1, file);
-    enum twill_status status = TWILL_OK;
-    if (ferror(file))
-        status = tw_fail_errno(TWILL_ERR_INVALID, errno, "cannot read cost table %s", path);
-    else if (bytes > FILE_BYTES_MOST)
-        status = tw_fail(TWILL_ERR_INVALID, "cost table %s is longer than %zu bytes", path,
-                         FILE_BYTES_MOST);
-    else if (tw_failed(tw_cost_table_parse(text, bytes, table)))
-        status = tw_fail(TWILL_ERR_INVALID, "%s: %s", path, tw_fail_text());
-    free(text);
-    return status;
-}
-
 enum twill_status tw_cost_table_load(const char *path, struct tw_cost_table *table)
 {
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return tw_fail_errno(TWILL_ERR_INVALID, errno, "cannot open cost table %s", path);
-    enum twill_status status = load_from(file, path, table);
-    fclose(file);
+    char *text = NULL;
+    size_t bytes = 0;
+    enum twill_status status = TWILL_OK;
+    int error = tw_file_read(path, FILE_BYTES_MOST, &text, &bytes);
+    if (error == EFBIG)
+        return tw_fail(TWILL_ERR_INVALID, "cost table %s is longer than %zu bytes", path,
+                       FILE_BYTES_MOST);
+    if (error)
+        return tw_fail_errno(error == ENOMEM ? TWILL_ERR_NOMEM : TWILL_ERR_INVALID, error,
+                             "cannot read cost table %s", path);
+    if (tw_failed(tw_cost_table_parse(text, bytes, table)))
+        status = tw_fail(TWILL_ERR_INVALID, "%s: %s", path, tw_fail_text());
+    free(text);
     return status;
 }

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "data.h"
@@ -271,6 +272,14 @@ TEST_F(PlanFile, ThatIsMissingOrBrokenOrWrongIsAnError)
     init_says({{"TWILL_PLAN_FILE", path_}}, {path_});
     write("");
     init_says({{"TWILL_PLAN_FILE", path_}}, {path_});
+    /* what has no end, or would never begin */
+    init_says({{"TWILL_PLAN_FILE", "/dev/zero"}}, {"/dev/zero"});
+    init_says({{"TWILL_COST_FILE", "/dev/zero"}}, {"/dev/zero"});
+    remove(path_.c_str());
+    ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+    init_says({{"TWILL_PLAN_FILE", path_}}, {path_});
+    init_says({{"TWILL_COST_FILE", path_}}, {path_});
+    remove(path_.c_str());
     /* the last step of a rank is missing */
     const size_t line = text_.rfind("recv");
     ASSERT_NE(line, std::string::npos);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <functional>
@@ -104,6 +106,29 @@ TEST(BootstrapHello, OptionsThatDifferAreNamedWithBothValues)
     EXPECT_TRUE(contains(text, "with content ")) << text;
     EXPECT_EQ(TWILL_OK, fits());
     unlink(path[0]);
+}
+
+/* What is no plan is said by whoever loads it; the hello has no content of it, and no wait. */
+TEST(BootstrapHello, AFileWithoutEndOrBeginningHasNoContent)
+{
+    char fifo[] = "/tmp/twill-hello-XXXXXX";
+    ASSERT_NE(nullptr, mkdtemp(fifo));
+    const std::string pipe = std::string(fifo) + "/pipe";
+    ASSERT_EQ(0, mkfifo(pipe.c_str(), 0600));
+    struct tw_params params;
+    struct tw_comm_args args = {};
+    char options[TW_OPTIONS_BYTES];
+    memset(&params, 0, sizeof(params));
+    for (const char *path : {"/dev/zero", (const char *)fifo, "/nowhere"}) {
+        strcpy(params.plan_file, path);
+        tw_hello_options(&args, &params, options);
+        EXPECT_FALSE(contains(options, "with content")) << options;
+    }
+    strcpy(params.plan_file, pipe.c_str());
+    tw_hello_options(&args, &params, options);
+    EXPECT_TRUE(contains(options, "with content")) << options; /* that of an empty file */
+    unlink(pipe.c_str());
+    rmdir(fifo);
 }
 
 TEST(BootstrapHello, TheNameOfACallersSocketSaysItsRank)

@@ -250,7 +250,7 @@ TEST_F(Sim, SaysWhatMakesNoSense)
         {{"--coll", "all_reduce", "-n", "999", "--machine", "arm-64c:hosts=2"}, 3, "999"},
         {{"--coll", "all_reduce", "-n", "4", "--machine", "arm-64c", "--on", "gpu"}, 3, "gpu"},
         {{"--coll", "all_reduce", "-n", "4", "--cost", cost}, 3, "2:11: expected host.step"},
-        {{"--plan", "/nowhere.plan"}, 3, "cannot open /nowhere.plan"},
+        {{"--plan", "/nowhere.plan"}, 3, "cannot read /nowhere.plan"},
         {{"--plan", empty}, 3, "plan text 1:1"},
         {{"--plan", kChain, "-n", "4"}, 3, "is for 3 ranks, not 4"},
         {{"-n", "4", "--against", empty}, 3, "empty.csv is empty"},

@@ -2,9 +2,11 @@
 /* Knows: the order of a run: plan, proof, sizes, rows. Never knows: how rows look. */
 #include "config.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/status.h"
 #include "base/time.h"
 #include "sim.h"
@@ -30,24 +32,17 @@ struct run {
 
 /* ---- plans ---------------------------------------------------------------------------------- */
 
-static enum twill_status text_read(const char *path, FILE *file, struct tw_plan **plan)
+static enum twill_status plan_read(const char *path, struct tw_plan **plan)
 {
-    size_t room = 0, used = 0;
     char *text = NULL;
-    do {
-        room = room ? 2 * room : 65536;
-        char *grown = room > PLAN_BYTES_MOST ? NULL : realloc(text, room);
-        if (!grown) {
-            free(text);
-            return tw_fail(TWILL_ERR_NOMEM, "%s: no memory for the text", path);
-        }
-        text = grown;
-        used += fread(text + used, 1, room - used, file);
-    } while (used == room);
+    size_t bytes = 0;
     enum twill_status status = TWILL_OK;
-    if (ferror(file))
-        status = tw_fail(TWILL_ERR_INVALID, "cannot read %s", path);
-    else if (tw_failed(tw_plan_parse(text, used, plan)))
+    int error = tw_file_read(path, PLAN_BYTES_MOST, &text, &bytes);
+    if (error == EFBIG)
+        return tw_fail(TWILL_ERR_INVALID, "%s is longer than %zu bytes", path, PLAN_BYTES_MOST);
+    if (error)
+        return tw_fail_errno(TWILL_ERR_INVALID, error, "cannot read %s", path);
+    if (tw_failed(tw_plan_parse(text, bytes, plan)))
         status = tw_fail(TWILL_ERR_INVALID, "%s: %s", path, tw_fail_text());
     free(text);
     return status;
@@ -56,11 +51,7 @@ static enum twill_status text_read(const char *path, FILE *file, struct tw_plan 
 static enum twill_status plan_load(struct run *run)
 {
     const char *path = run->options->plan;
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return tw_fail(TWILL_ERR_INVALID, "cannot open %s", path);
-    enum twill_status status = text_read(path, file, &run->plan);
-    fclose(file);
+    enum twill_status status = plan_read(path, &run->plan);
     if (tw_failed(status))
         return status;
     run->head.coll = (enum tw_coll)run->plan->coll;
