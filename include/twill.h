@@ -375,8 +375,10 @@ TWILL_API enum twill_status twill_comm_init_all(twill_comm_t *comms, int count, 
  *         TWILL_ERR_PEER     a rank has died. Those of comm's ranks whose new communicator was not
  *                            connected yet all get this, also if the rank has another color
  *         otherwise as twill_comm_init, and as a collective of comm. What fails after the ranks
- *         have told each other their colors leaves comm healthy, but for a rank that cannot even
- *         open the place where they meet
+ *         have told each other their colors leaves comm healthy. A rank that cannot connect, or
+ *         that aborts or destroys its new communicator before it is connected, ends it for those
+ *         of its color, who get its status at once; once it has destroyed comm too, or they have,
+ *         they may hear of it only after TWILL_INIT_TIMEOUT
  *
  * Threads: one at a time for comm. Blocks for the other ranks unless blocking is 0 or a group is
  * open.

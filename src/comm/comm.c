@@ -296,6 +296,7 @@ void tw_comm_free(struct twill_comm *comm)
     tw_ctl_destroy(comm);
     tw_record_destroy(comm);
     tw_chan_destroy(comm->chan);
+    free(comm->mates);
     (void)close(comm->cancel_fd);
     (void)pthread_mutex_destroy(&comm->lock);
     comm->magic = 0;

@@ -97,7 +97,12 @@ struct twill_comm {
     uint8_t secret[TW_KEY_BYTES]; /* that its ranks share: keys of new communicators come from it */
     struct tw_split *origin;      /* owned, until connected: what it comes from; NULL: an id */
     uint64_t parent;              /* key of that, if a failure there is one here; 0: none */
-    struct tw_split *splits;      /* owned, under lock: with an all_gather queued here */
+    /* of a split, under the loop's lock, until the ranks have met (split_gone.c) */
+    uint64_t nonce[2];    /* this rank's in the split's table; 0: no split */
+    uint64_t (*mates)[2]; /* owned, [nmates]: those of all its ranks; NULL: not known yet */
+    int nmates;
+    bool heard;              /* its failure came from another rank, which tells the others too */
+    struct tw_split *splits; /* owned, under lock: with an all_gather queued here */
     pthread_t init_thread;
     bool init_thread_on;
     uintptr_t user;          /* atomic: thread inside a call, 0 none: detects two at once */

@@ -45,6 +45,8 @@ void tw_ctl_fail(struct tw_ctl *ctl, const struct tw_link *from, enum twill_stat
     tw_ctl_flood(ctl, from);
     tw_comm_publish(ctl->comm);
     tw_split_parent_failed(ctl->comm, status, text);
+    if (from == NULL)
+        tw_split_gone_tell(ctl->comm, status, text);
 }
 
 void tw_ctl_gone(struct tw_ctl *ctl, int rank, const char *why)
@@ -163,6 +165,8 @@ static void tree_on_frame(struct tw_link *link, enum tw_frame_type type, uint8_t
         error_arrived(ctl, link, payload);
     else if (type == TW_FRAME_LEFT && bytes == sizeof(struct tw_frame_left))
         left_arrived(ctl, link, payload);
+    else if (type == TW_FRAME_GONE && bytes == sizeof(struct tw_frame_gone))
+        tw_split_gone_arrived(ctl, link, payload);
     else if (type == TW_FRAME_FIN && bytes == 0 && !from_parent)
         tw_ctl_fin(ctl);
     else if (type == TW_FRAME_FIN_DONE && bytes == 0 && from_parent)

@@ -83,6 +83,7 @@ enum tw_frame_type {
     TW_FRAME_LEFT,        /* struct tw_frame_left: a rank destroyed its communicator */
     TW_FRAME_FIN,         /* up: all of this subtree are in finalize */
     TW_FRAME_FIN_DONE,    /* down: all ranks are */
+    TW_FRAME_GONE,        /* parent's tree: struct tw_frame_gone */
     TW_FRAME_BYE,         /* the sender closes this link and all is well */
     TW_FRAME_TYPES
 };
@@ -93,6 +94,11 @@ struct tw_frame_error {
 };
 struct tw_frame_left {
     int32_t rank;
+};
+struct tw_frame_gone { /* a rank of a split will not come to its new communicator's meeting point */
+    uint64_t nonce[2]; /* of tw_split_entry */
+    int32_t status, unused;
+    char text[TW_ERROR_TEXT_BYTES];
 };
 
 #define TW_FRAME_SMALL_BYTES 1024u /* the most that a frame carries after init */

@@ -16,5 +16,5 @@ libtwill_core_la_SOURCES += \
 	src/comm/facts.c src/comm/facts.h src/comm/choose.c src/comm/choose_table.c src/comm/choose.h src/comm/simulate.c \
 	src/comm/progress.c src/comm/stream.c \
 	src/comm/group.c src/comm/group.h src/comm/group_run.c src/comm/retire.c \
-	src/comm/split.c src/comm/split.h src/comm/shrink.c src/comm/roll.c src/comm/roll.h \
+	src/comm/split.c src/comm/split_gone.c src/comm/split.h src/comm/shrink.c src/comm/roll.c src/comm/roll.h \
 	src/comm/event.c src/comm/fuse.c src/comm/memory.c src/comm/memory.h

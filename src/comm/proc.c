@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <sodium.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -145,6 +146,7 @@ static void state_close(struct tw_proc_state *state)
     nets_close(&state->proc.nets);
     tw_loop_destroy(state->loop);
     tw_chooses_destroy(state->proc.chooses);
+    free(state->gone);
     memset(state, 0, sizeof(*state));
 }
 

@@ -17,7 +17,8 @@ struct tw_proc_state {
     struct tw_ctl *ctls;         /* of this process's communicators; owned by them */
     struct tw_meeting *meetings; /* owned */
     struct tw_roll *rolls;       /* that are called (roll.h); owned by splits and meetings */
-    struct twill_comm *parked;   /* owned: destroyed, waits for other ranks here (retire.c) */
+    struct tw_gone *gone; /* owned; NULL: nobody yet. Ranks that gave splits up (split_gone.c) */
+    struct twill_comm *parked; /* owned: destroyed, waits for other ranks here (retire.c) */
 };
 
 /** The caller holds a reference. */

@@ -224,27 +224,13 @@ enum twill_status tw_split_child(struct twill_comm *parent, struct tw_split *spl
     child->origin = split;
     tw_loop_lock(parent->ctl->loop);
     child->parent = parent->key;
+    if (split->roll == NULL)
+        memcpy(child->nonce, split->own.nonce, sizeof(child->nonce));
     if (tw_comm_status(parent) != TWILL_OK && split->roll == NULL)
         tw_split_parent_failed(parent, tw_comm_status(parent), parent->failure);
     tw_loop_unlock(parent->ctl->loop);
     *out = child;
     return TWILL_OK;
-}
-
-/* Those who would wait at a meeting point that cannot be had hear of it over the parent. */
-static enum twill_status parent_fail(const struct tw_split *split, enum twill_status status)
-{
-    char text[TW_ERROR_TEXT_BYTES];
-
-    (void)snprintf(text, sizeof(text), "split: rank %d cannot open a meeting point: %.*s",
-                   split->rank, TW_ERROR_TEXT_BYTES - 64, tw_fail_text());
-    struct tw_loop *loop = tw_proc_state()->loop;
-    tw_loop_lock(loop);
-    struct twill_comm *parent = tw_split_parent_find(split->parent);
-    if (parent != NULL)
-        tw_ctl_fail(parent->ctl, NULL, status, text);
-    tw_loop_unlock(loop);
-    return tw_fail_again(status, text);
 }
 
 /* Others read them while it connects, under the lock. */
@@ -271,6 +257,9 @@ enum twill_status tw_split_ready(struct twill_comm *comm)
         return status;
     const struct place place = place_find(split);
     place_set(comm, &place);
+    status = tw_split_mates_set(comm, split, place.size);
+    if (status != TWILL_OK)
+        return status;
     tw_split_meet_derive(split, &split->entries[place.leader], &meet);
     comm->args.from_env = true; /* its rank 0 may open the meeting point later */
     comm->args.own_id = place.rank == 0;
@@ -278,7 +267,7 @@ enum twill_status tw_split_ready(struct twill_comm *comm)
         status = tw_meeting_open(meet.name, meet.key, false, comm->proc->params->init_timeout_ns,
                                  actual);
         if (status != TWILL_OK)
-            status = parent_fail(split, status);
+            status = tw_fail(status, "the meeting point does not open: %s", tw_fail_text());
     }
     if (status == TWILL_OK)
         status = tw_id_fill(&comm->proc->host, meet.key, meet.name, &comm->args.id);

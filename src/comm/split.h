@@ -73,6 +73,20 @@ enum twill_status tw_split_ready(struct twill_comm *comm);
  * loop's lock. */
 void tw_split_parent_failed(struct twill_comm *parent, enum twill_status status, const char *text);
 
+/* ---- ranks that give up (split_gone.c) ---------------------------------------------------------
+ */
+
+/** comm has failed here, not by another rank: the others of its split hear of it over the parent,
+ * if it comes of a split and has not met them yet. Under the loop's lock. */
+void tw_split_gone_tell(struct twill_comm *comm, enum twill_status status, const char *text);
+struct tw_link;
+/** A TW_FRAME_GONE has come over link, of a parent's tree. Under the loop's lock. */
+void tw_split_gone_arrived(struct tw_ctl *ctl, const struct tw_link *link, const uint8_t *payload);
+/** The table is complete: comm waits for the ranks of its color, nmates of them. @return otherwise
+ * what one of them that had given up before has said */
+enum twill_status tw_split_mates_set(struct twill_comm *comm, const struct tw_split *split,
+                                     int nmates);
+
 /* ---- shrink (shrink.c) -------------------------------------------------------------------------
  */
 

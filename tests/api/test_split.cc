@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Knows: what communicators out of others must be, seen through the C API. Never knows: how. */
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -185,6 +186,89 @@ TEST(Split, IsGivenUpBeforeOthersCome)
             EXPECT_EQ(child, nullptr);
         }
         EXPECT_EQ(sum(comm, 1), 2);
+        EXPECT_OK(twill_comm_destroy(comm), nullptr);
+    });
+}
+
+/* Rank `giver` lets go of its new communicator before it is connected, early: before the others
+ * have called. Those of its color must not wait for it; the others do not mind. */
+void gives_up(const world::Rank &rank, twill_comm_t comm, int giver, bool early, int point)
+{
+    const twill_config config = unblocking();
+    const int color = rank.rank == 3;
+    twill_comm_t child = nullptr;
+    if (early && rank.rank != giver)
+        rank.meet(point);
+    ASSERT_EQ(twill_comm_split(comm, color, 0, &child, &config), TWILL_INPROGRESS);
+    if (rank.rank == giver) {
+        EXPECT_OK(early ? twill_comm_abort(child) : TWILL_OK, child);
+        EXPECT_OK(twill_comm_destroy(child), nullptr);
+        child = nullptr;
+    }
+    if (early && rank.rank == giver)
+        rank.meet(point);
+    if (!child)
+        return;
+    const enum twill_status status = world::settle(child);
+    if (color == 0) {
+        EXPECT_EQ(status, TWILL_ERR_ABORTED);
+        EXPECT_NE(world::text(child).find("rank " + std::to_string(giver)), std::string::npos)
+            << world::text(child);
+    } else {
+        EXPECT_EQ(status, TWILL_OK) << world::text(child);
+    }
+    EXPECT_OK(twill_comm_destroy(child), nullptr);
+}
+
+TEST(Split, OnesThatGiveUpAreNotWaitedFor)
+{
+    world::run_all(4, [](const world::Rank &rank) {
+        twill_comm_t comm = rank.init();
+        ASSERT_NE(comm, nullptr);
+        int point = 0;
+        for (const bool early : {true, false})
+            for (int giver = 0; giver < 3; giver++)
+                gives_up(rank, comm, giver, early, point++);
+        EXPECT_EQ(sum(comm, 1), 4);
+        EXPECT_OK(twill_comm_destroy(comm), nullptr);
+    });
+}
+
+/* Rank `poor` has descriptors for `spare` more. @return what its split says */
+enum twill_status split_with(int spare, twill_comm_t comm, twill_comm_t *child)
+{
+    struct rlimit before;
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const int next = dup(0);
+    EXPECT_GE(next, 0);
+    close(next);
+    const struct rlimit few = {.rlim_cur = (rlim_t)(next + spare), .rlim_max = before.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    const enum twill_status status = twill_comm_split(comm, 0, 0, child, nullptr);
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    return status;
+}
+
+/* With one descriptor less than it takes, and so on down to those of the first step: all ranks
+ * hear of it, none waits, and the parent is as it was. */
+TEST(Split, WithoutDescriptorsFailsOnAllRanksAtOnce)
+{
+    world::run_all(3, [](const world::Rank &rank) {
+        twill_comm_t comm = rank.init(), child = nullptr;
+        ASSERT_NE(comm, nullptr);
+        for (int poor = 0; poor < 3; poor++) {
+            for (int spare = 1; spare < 20; spare++) {
+                const enum twill_status status =
+                    rank.rank == poor ? split_with(spare, comm, &child)
+                                      : twill_comm_split(comm, 0, 0, &child, nullptr);
+                EXPECT_EQ(child != nullptr, status == TWILL_OK);
+                EXPECT_TRUE(status == TWILL_OK || status == TWILL_ERR_SYSTEM)
+                    << spare << world::text(comm);
+                EXPECT_OK(twill_comm_destroy(child), nullptr);
+                child = nullptr;
+                EXPECT_EQ(sum(comm, 1), 3) << spare;
+            }
+        }
         EXPECT_OK(twill_comm_destroy(comm), nullptr);
     });
 }
