@@ -246,6 +246,16 @@ static void child_on_idle(struct tw_door *door)
     (void)pthread_cond_broadcast(&ctl->changed);
 }
 
+static void child_on_missed(struct tw_door *door, enum twill_status status)
+{
+    struct tw_ctl *ctl = (struct tw_ctl *)(void *)((char *)door - offsetof(struct tw_ctl, door));
+    char text[TW_ERROR_TEXT_BYTES];
+
+    (void)snprintf(text, sizeof(text), "init: rank %d cannot hear one of its children: %.*s",
+                   ctl->comm->rank, TW_ERROR_TEXT_BYTES - 64, tw_fail_text());
+    tw_ctl_fail(ctl, NULL, status, text);
+}
+
 static enum twill_status door_open(struct tw_boot *boot)
 {
     struct tw_door *door = &boot->ctl->door;
@@ -255,6 +265,7 @@ static enum twill_status door_open(struct tw_boot *boot)
     tw_tree_context(boot->welcome.nonce, door->context);
     door->patience_ns = 5 * TW_NS_S;
     door->on_caller = child_on_caller;
+    door->on_missed = child_on_missed;
     door->on_idle = child_on_idle;
     tw_loop_lock(boot->ctl->loop);
     boot->tree_fd = -1;

@@ -299,3 +299,17 @@ void tw_meeting_on_lost(struct tw_door *door, pid_t pid, const char *name)
     tw_meeting_told(meeting, rank);
     tw_meeting_failed_end(meeting);
 }
+
+/* One that this process cannot hear would be waited for. */
+void tw_meeting_on_missed(struct tw_door *door, enum twill_status status)
+{
+    struct tw_meeting *meeting = (struct tw_meeting *)(void *)door;
+
+    if (meeting->roll != NULL || meeting->met || meeting->failed)
+        return; /* a shrink's ranks come again */
+    tw_meeting_called(meeting);
+    tw_meeting_fail(meeting, status, -1,
+                    "init: the meeting point (process %d) cannot hear a rank: %s", (int)getpid(),
+                    tw_fail_text());
+    tw_warn(TW_SUB_COMM, "%s", meeting->failure.text);
+}

@@ -56,9 +56,10 @@ void tw_meeting_linger(struct tw_meeting *meeting);
 bool tw_meeting_seats(struct tw_meeting *meeting, int size);
 /** One of the roll is lost: perhaps nobody is missing any more. */
 void tw_meeting_settle(struct tw_meeting *meeting);
-/** The door's on_caller and on_lost. */
+/** The door's on_caller, on_lost and on_missed. */
 void tw_meeting_on_caller(struct tw_door *door, int fd, const uint8_t *data, uint32_t bytes);
 void tw_meeting_on_lost(struct tw_door *door, pid_t pid, const char *name);
+void tw_meeting_on_missed(struct tw_door *door, enum twill_status status);
 
 /* ---- what they are told when it fails (bootstrap_meet_fail.c) -----------------------------------
  */

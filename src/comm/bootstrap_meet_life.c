@@ -140,6 +140,7 @@ static void meeting_init(struct tw_meeting *meeting, const uint8_t key[TW_KEY_BY
     meeting->door.patience_ns = PATIENCE_NS;
     meeting->door.on_caller = tw_meeting_on_caller;
     meeting->door.on_lost = tw_meeting_on_lost;
+    meeting->door.on_missed = tw_meeting_on_missed;
     meeting->door.on_idle = meeting_on_idle;
     memcpy(meeting->door.key, key, TW_KEY_BYTES);
     (void)snprintf(meeting->door.context, sizeof(meeting->door.context), TW_MEET_CONTEXT);

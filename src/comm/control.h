@@ -161,6 +161,9 @@ struct tw_door {
     /* A caller's process has ended before it had proven the key; name: its socket's. NULL: nobody
      * wants to know. Under the lock. */
     void (*on_lost)(struct tw_door *door, pid_t pid, const char *name);
+    /* Somebody cannot be heard, for want of a descriptor, a thread or memory: tw_fail_text says of
+     * what. Under the lock; may close the door. NULL: whoever it was comes again, or does not */
+    void (*on_missed)(struct tw_door *door, enum twill_status status);
     /* Closed and the last caller has gone: the door's memory may go. Under the lock. */
     void (*on_idle)(struct tw_door *door);
 };

@@ -106,14 +106,24 @@ static bool caller_known(int fd, pid_t *pid)
     return false;
 }
 
+/* tw_fail_text says for want of what. The door may be closed afterwards. */
+static void caller_miss(struct tw_door *door, enum twill_status status)
+{
+    if (door->on_missed != NULL)
+        door->on_missed(door, status);
+}
+
 /* Takes fd over. */
 static void caller_admit(struct tw_door *door, int fd)
 {
     pid_t pid = 0;
-    struct caller *caller = caller_known(fd, &pid) ? tw_alloc(sizeof(*caller)) : NULL;
+    bool known = caller_known(fd, &pid);
+    struct caller *caller = known ? tw_alloc(sizeof(*caller)) : NULL;
 
     if (caller == NULL) {
         (void)close(fd);
+        if (known)
+            caller_miss(door, TWILL_ERR_NOMEM);
         return;
     }
     *caller = (struct caller){.door = door, .fd = fd, .pid = pid, .pidfd = -1};
@@ -123,19 +133,29 @@ static void caller_admit(struct tw_door *door, int fd)
         caller->ended = caller->pidfd < 0 && errno == ESRCH;
     }
     memcpy(caller->key, door->key, sizeof(caller->key));
-    if (tw_loop_spawn(door->loop, caller_hear, caller) != TWILL_OK) {
-        (void)close(fd);
-        caller_free(caller);
+    enum twill_status status = tw_loop_spawn(door->loop, caller_hear, caller);
+    if (status == TWILL_OK) {
+        door->callers++;
         return;
     }
-    door->callers++;
+    (void)close(fd);
+    caller_free(caller);
+    caller_miss(door, status);
+}
+
+/* Without a descriptor to be had accept fails even when there is nobody. */
+static bool somebody_waits(const struct tw_door *door)
+{
+    struct pollfd polled = {.fd = door->source.fd, .events = POLLIN};
+
+    return poll(&polled, 1, 0) > 0 && (polled.revents & POLLIN) != 0;
 }
 
 /* Takes everybody who waits, as far as there are places; whoever leaves makes room for the next.
  * Edge-triggered: without descriptors to be had it gives up until somebody comes or leaves. */
 static void callers_accept(struct tw_door *door)
 {
-    while (door->callers < CALLERS_MAX) {
+    while (door->source.fd >= 0 && door->callers < CALLERS_MAX) {
         int fd = accept4(door->source.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0) {
             caller_admit(door, fd);
@@ -143,8 +163,10 @@ static void callers_accept(struct tw_door *door)
         }
         if (errno == EINTR || errno == ECONNABORTED)
             continue;
-        if (errno != EAGAIN)
-            (void)tw_fail_errno(TWILL_ERR_SYSTEM, errno, "a connection cannot be accepted");
+        int error = errno;
+        if (error != EAGAIN && somebody_waits(door))
+            caller_miss(door,
+                        tw_fail_errno(TWILL_ERR_SYSTEM, error, "a connection cannot be accepted"));
         return;
     }
 }

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "world.h"
@@ -372,6 +373,48 @@ TEST(Late, ARankThatDestroysInsteadIsNamed)
         EXPECT_NE(world::text(comm).find("finalize"), std::string::npos) << world::text(comm);
         EXPECT_OK(twill_comm_destroy(comm), nullptr);
     });
+}
+
+/* The process where ranks meet has room for `spare` descriptors more. Those who come fail soon, and
+ * whoever has come hears of what there is too little. */
+void meets_without_descriptors(int spare)
+{
+    world::run_all(
+        3,
+        [spare](const world::Rank &rank) {
+            twill_comm_t comm = nullptr;
+            const twill_unique_id id = rank.id();
+            struct rlimit before;
+            ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+            if (rank.rank == 0) {
+                const int next = dup(0);
+                ASSERT_GE(next, 0);
+                close(next);
+                const struct rlimit few = {(rlim_t)(next + spare), before.rlim_max};
+                ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+            }
+            rank.meet(0);
+            if (rank.rank != 0) {
+                EXPECT_LT(twill_comm_init(&comm, 3, &id, rank.rank, nullptr), 0);
+                EXPECT_EQ(comm, nullptr);
+                if (world::text(nullptr).find("cannot hear a rank: a connection cannot be "
+                                              "accepted: Too many open files") != std::string::npos)
+                    world::set(&world::shared()->words[rank.rank], 1);
+            }
+            rank.meet(1);
+            EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+            /* those who were too many may be heard once another has gone */
+            EXPECT_GE(world::get(&world::shared()->words[1]) +
+                          world::get(&world::shared()->words[2]),
+                      spare);
+        },
+        {}, 20);
+}
+
+TEST(Faults, AMeetingPointWithoutDescriptorsFailsAtOnce)
+{
+    for (const int spare : {0, 1})
+        meets_without_descriptors(spare);
 }
 
 } // namespace
