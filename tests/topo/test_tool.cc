@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Knows: what twill-topo promises. Never knows: how it finds out. */
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -194,6 +195,26 @@ TEST(Tool, SaysOnceWhatIsWrong)
     Ran garbage = run({"--load", "-"}, "garbage");
     EXPECT_EQ(garbage.rc, 1);
     EXPECT_EQ(garbage.err, "twill-topo: topology -, line 1: text where an element is expected\n");
+}
+
+/* hwloc 2.9 ends the process over a set of CPUs that lacks its complete set; others may read it. */
+TEST(Tool, OutlivesHwloc)
+{
+    std::ifstream in(SOURCE_DIR "/tests/topo/machines/two-gpus.xml");
+    std::string text((std::istreambuf_iterator<char>(in)), {});
+    char path[] = "/tmp/twill-topo-XXXXXX";
+    ASSERT_GE(mkstemp(path), 0);
+    for (const char *name : {"complete_cpuset", "complete_nodeset"}) {
+        std::string broken = text;
+        broken.replace(text.find(name), strlen(name) - 1, std::string(strlen(name) - 1, 'x'));
+        std::ofstream(path) << broken;
+        Ran r = run({"--hwloc", path});
+        EXPECT_TRUE(r.rc == 0 || r.rc == 1) << r.rc;
+        EXPECT_EQ(r.rc == 1, contains(r.err, std::string("twill-topo: hwloc cannot read ") + path +
+                                                 " as a topology of its own"))
+            << r.err;
+    }
+    unlink(path);
 }
 
 TEST(Tool, HelpAndVersion)
