@@ -379,6 +379,8 @@ TEST_F(Sim, TuneSaysWhatMakesNoSense)
         {{"--algo", "magic"}, 2, "no algorithm 'magic'"},
         {{"more"}, 2, "'more' is no option"},
         {{"--from", "/nowhere.csv:2"}, 3, "cannot open /nowhere.csv"},
+        {{"--from", "/:2"}, 3, "cannot read /: Is a directory"},
+        {{"--from", "/dev/null:2"}, 3, "/dev/null is empty"},
         {{"--run", "/nowhere/run", "--algo", "dissemination"}, 3, "cannot start /nowhere/run"},
         {{"--run", "/bin/false", "--algo", "dissemination"}, 3, "/bin/false ended with status 1"},
     };

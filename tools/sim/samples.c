@@ -213,7 +213,8 @@ enum twill_status sim_samples_read(struct sim_samples *samples, const char *path
         return tw_fail_errno(TWILL_ERR_INVALID, errno, "cannot open %s", path);
     enum twill_status status = TWILL_OK;
     if (!fgets(line, sizeof(line), file))
-        status = tw_fail(TWILL_ERR_INVALID, "%s is empty", path);
+        status = ferror(file) ? tw_fail_errno(TWILL_ERR_INVALID, errno, "cannot read %s", path)
+                              : tw_fail(TWILL_ERR_INVALID, "%s is empty", path);
     if (!tw_failed(status))
         status = head_read(path, line, column, &columns);
     if (!tw_failed(status))
