@@ -23,6 +23,9 @@ struct tw_boot {
  * too; else the sentence is tw_fail_text()'s or the communicator's failure */
 enum twill_status tw_boot_run(struct twill_comm *comm);
 
+/** The links of the tree, once the meeting point has told where the parent listens
+ * (bootstrap_links.c). */
+enum twill_status tw_boot_links(struct tw_boot *boot);
 /** Channels to all ranks, once the tree stands (bootstrap_chan.c). */
 enum twill_status tw_boot_chan(struct tw_boot *boot);
 /** The most bytes that a frame in the tree has. */

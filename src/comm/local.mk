@@ -6,7 +6,7 @@ libtwill_core_la_SOURCES += \
 	src/comm/bootstrap.c src/comm/bootstrap_tree.c \
 	src/comm/bootstrap_meet.c src/comm/bootstrap_meet_fail.c src/comm/bootstrap_meet_life.c \
 	src/comm/bootstrap_meet.h \
-	src/comm/bootstrap_hello.c src/comm/bootstrap_chan.c src/comm/bootstrap.h \
+	src/comm/bootstrap_hello.c src/comm/bootstrap_links.c src/comm/bootstrap_chan.c src/comm/bootstrap.h \
 	src/comm/control.c src/comm/control_loop.c src/comm/control_link.c src/comm/control_door.c \
 	src/comm/control_life.c src/comm/control.h \
 	src/comm/record.c src/comm/record_board.c src/comm/record_text.c src/comm/record.h \
