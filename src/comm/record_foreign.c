@@ -36,22 +36,6 @@ static bool send_find(const struct tw_view *view, int peer, const struct tw_boar
     return false;
 }
 
-/* An own collective that is over already did not match theirs of the same number: it went through
- * without the peer's part, and is the one to name. */
-static void own_past(struct tw_view *view, int peer, const struct tw_record_call *theirs)
-{
-    const struct tw_board *board = tw_record_board(view->comm, view->comm->rank);
-    struct tw_record_call past;
-
-    if (theirs->number >= view->number || board == NULL ||
-        !tw_record_read_coll(board, view->comm->size, theirs->number, peer, &past) ||
-        !tw_view_differ(theirs, &past))
-        return;
-    view->own = past;
-    view->number = past.number;
-    tw_record_toward_text(&past, peer, view->own_text);
-}
-
 static bool header_find(struct tw_view *view, int peer, const struct tw_board *board,
                         uint64_t found, char text[TW_RECORD_TEXT_BYTES])
 {
@@ -59,7 +43,7 @@ static bool header_find(struct tw_view *view, int peer, const struct tw_board *b
 
     if (coll_find(view, peer, board, found, &call)) {
         if (view->info->coll != TW_COLL_P2P)
-            own_past(view, peer, &call);
+            (void)tw_view_past(view, peer, &call);
         tw_record_toward_text(&call, view->comm->rank, text);
         return true;
     }

@@ -39,6 +39,21 @@ bool tw_view_differ(const struct tw_record_call *a, const struct tw_record_call 
            a->spread != b->spread || a->to != b->from || a->from != b->to;
 }
 
+bool tw_view_past(struct tw_view *view, int peer, const struct tw_record_call *theirs)
+{
+    const struct tw_board *board = tw_record_board(view->comm, view->comm->rank);
+    struct tw_record_call past;
+
+    if (theirs->number >= view->number || board == NULL ||
+        !tw_record_read_coll(board, view->comm->size, theirs->number, peer, &past) ||
+        !tw_view_differ(theirs, &past))
+        return false;
+    view->own = past;
+    view->number = past.number;
+    tw_record_toward_text(&past, peer, view->own_text);
+    return true;
+}
+
 /* The first count that two ranks that must have all of them do not have alike. */
 static void counts_text(const struct tw_view *view, int peer, char *text, size_t bytes)
 {

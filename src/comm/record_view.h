@@ -29,6 +29,10 @@ void tw_view_text(const struct tw_view *view, const struct tw_record_call *call,
                   char text[TW_RECORD_TEXT_BYTES]);
 /** Calls of two ranks, each as it is toward the other. */
 bool tw_view_differ(const struct tw_record_call *a, const struct tw_record_call *b);
+/** An own collective that is over already did not match theirs of the same number: it went through
+ * without the peer's part, and is the one to name. The view then shows it. @return whether it is so
+ */
+bool tw_view_past(struct tw_view *view, int peer, const struct tw_record_call *theirs);
 /** The communicator fails: peer made another call than the one that the view shows toward it.
  * @return its status */
 enum twill_status tw_view_mismatch(const struct tw_view *view, int peer, const char *peer_text);

@@ -61,6 +61,28 @@ TEST_F(Record, EveryFieldIsCompared)
     }
 }
 
+/* All that each of them sent is in the other's slots, so both have ended, and the next call of both
+ * waits for a slot. */
+TEST_F(Record, CallsThatWentThroughAreComparedToo)
+{
+    make(2);
+    struct tw_call_info next = coll(TW_COLL_ALL_REDUCE, 100);
+    struct tw_call_info roots[2] = {coll(TW_COLL_GATHER, 100), coll(TW_COLL_GATHER, 100)};
+    for (int rank = 0; rank < 2; rank++) {
+        roots[rank].root = 1 - rank;
+        tw_record_begin(comm(rank), &next);
+        tw_record_end(comm(rank), &next);
+        tw_record_begin(comm(rank), &roots[rank]);
+        tw_record_end(comm(rank), &roots[rank]);
+    }
+    tw_record_begin(comm(0), &next);
+    EXPECT_EQ(TWILL_INPROGRESS, look(comm(0), next, 3)) << "rank 1 is only late";
+    tw_record_begin(comm(1), &next);
+    EXPECT_EQ(TWILL_ERR_MISMATCH, look(comm(0), next, 3));
+    expect_all(TWILL_ERR_MISMATCH, "rank 1 called gather #2 count 100 float32 root 0, rank 0 "
+                                   "called gather #2 count 100 float32 root 1");
+}
+
 TEST_F(Record, SendAndReceiveThatDiffer)
 {
     make(2);
