@@ -242,6 +242,14 @@ enum twill_status tw_record_look(struct twill_comm *comm, const struct tw_call_i
                                  uint64_t number, const struct tw_exec_wait *where,
                                  struct tw_record_wait *wait);
 uint64_t tw_record_number(const struct twill_comm *comm, const struct tw_call_info *info);
+/**
+ * A call whose data came without headers (put) has ended here: did those who gave to it make the
+ * same one? Ranks that have not begun theirs had nothing to give.
+ *
+ * @return TWILL_OK, or the communicator's failure that was made of it
+ */
+enum twill_status tw_record_compare(struct twill_comm *comm, const struct tw_call_info *info,
+                                    uint64_t number);
 /** A message with a foreign header came from peer: fail with both calls named. */
 enum twill_status tw_record_mismatch(struct twill_comm *comm, const struct tw_call_info *info,
                                      uint64_t number, int peer, uint64_t found);

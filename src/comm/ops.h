@@ -27,6 +27,7 @@ struct tw_op {
     bool is_wait;         /* leaves the stream once the mark is reached; else it is the mark */
     struct tw_exec *exec; /* borrowed from ops; NULL: not started */
     uint64_t number;
+    bool headless; /* peers put into scratch of this rank: nothing says which call that was for */
     struct tw_record_wait wait;
 };
 

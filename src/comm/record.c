@@ -112,6 +112,30 @@ static enum finding peer_look(struct tw_view *view, int peer, const struct tw_ex
     return FOUND_NOTHING;
 }
 
+enum twill_status tw_record_compare(struct twill_comm *comm, const struct tw_call_info *info,
+                                    uint64_t number)
+{
+    struct tw_record_call own, theirs;
+    struct tw_view view;
+    char text[TW_RECORD_TEXT_BYTES];
+
+    tw_record_pack(info, number, &own);
+    for (int r = 0; r < comm->size; r++) {
+        const struct tw_board *board = r != comm->rank ? tw_record_board(comm, r) : NULL;
+        if (board == NULL || !tw_record_read_coll(board, comm->size, number, comm->rank, &theirs))
+            continue;
+        if (tw_record_has_pairs(&own))
+            tw_record_toward(info, comm->rank, r, &own);
+        if (!tw_view_differ(&theirs, &own))
+            continue;
+        tw_view_init(&view, comm, info, number);
+        tw_view_toward(&view, r);
+        tw_view_text(&view, &theirs, text);
+        return tw_view_mismatch(&view, r, text);
+    }
+    return TWILL_OK;
+}
+
 /* ---- lateness ----------------------------------------------------------------------------------
  */
 

@@ -51,7 +51,8 @@ static enum twill_status op_start(struct tw_ops *ops, struct tw_op *op, struct t
     };
     call.headers = tw_record_headers(ops->comm, &op->info);
     op->number = tw_record_number(ops->comm, &op->info);
-    if (plan->caps & TW_CAP_PUT_SCRATCH)
+    op->headless = plan->caps & TW_CAP_PUT_SCRATCH;
+    if (op->headless)
         call.call_index = ops->scratch_calls++;
     enum twill_status status = tw_exec_start(exec, &call);
     return tw_failed(status) ? op_fail(ops, op, status) : TWILL_OK;
@@ -88,8 +89,11 @@ static enum twill_status op_step(const struct tw_ops *ops, struct tw_op *op, uin
     *advanced |= moved;
     if (status == TWILL_OK) {
         *advanced = true;
-        tw_record_end(ops->comm, &op->info);
-        return TWILL_OK;
+        if (op->headless)
+            status = tw_record_compare(ops->comm, &op->info, op->number);
+        if (!tw_failed(status))
+            tw_record_end(ops->comm, &op->info);
+        return status;
     }
     if (tw_failed(status))
         return op_fail(ops, op, status);

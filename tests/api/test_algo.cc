@@ -131,6 +131,31 @@ TEST(Algo, PutPlansRunBetweenProcesses)
                        {{"TWILL_ALGO", algo}});
 }
 
+/* What is put into scratch has no header, and nobody waits long. */
+TEST(Algo, PutPlansTellOfCallsThatDoNotMatch)
+{
+    for (const char *algo : {"direct_put", "two_shot_put"})
+        world::run_all(3,
+                       [&](const world::Rank &rank) {
+                           twill_comm_t comm = rank.init();
+                           ASSERT_NE(comm, nullptr);
+                           const twill_type_t type = rank.rank == 1 ? TWILL_INT32 : TWILL_FLOAT32;
+                           const int32_t in[64] = {};
+                           int32_t out[64];
+                           enum twill_status status =
+                               twill_all_reduce(in, out, 64, type, TWILL_SUM, comm, nullptr);
+                           if (status == TWILL_OK) /* this rank was done; the others tell it */
+                               status = twill_barrier(comm, nullptr);
+                           EXPECT_EQ(status, TWILL_ERR_MISMATCH);
+                           const std::string text = world::text(comm);
+                           EXPECT_NE(text.find("rank 1 called all_reduce #1 count 64 int32"),
+                                     std::string::npos)
+                               << text;
+                           EXPECT_OK(twill_comm_destroy(comm), nullptr);
+                       },
+                       {{"TWILL_ALGO", algo}});
+}
+
 void init_says(const world::Env &env, const std::vector<std::string> &parts)
 {
     world::run_alone(
