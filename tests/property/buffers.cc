@@ -3,7 +3,9 @@
 #include "property/buffers.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "device/reference.h"
 
@@ -27,10 +29,29 @@ struct Lent {
 
 } // namespace
 
+void Bytes::make(size_t size, uint8_t value, bool mapped)
+{
+    void *at = mapped ? nullptr : ::operator new(size);
+    if (mapped && twill_mem_alloc(&at, size, TWILL_DEVICE_HOST) != TWILL_OK)
+        throw std::bad_alloc();
+    mapped_ = mapped;
+    size_ = size;
+    at_ = static_cast<uint8_t *>(at);
+    std::memset(at_, value, size);
+}
+
+Bytes::~Bytes()
+{
+    if (!mapped_)
+        ::operator delete(at_);
+    else if (twill_mem_free(at_) != TWILL_OK)
+        std::abort();
+}
+
 Buffers::Buffers(const Case &c, const Call &call, int rank)
     : call_(call), scope_(call, place(c, call.comm, rank), c.deterministic),
-      rank_(place(c, call.comm, rank).rank), width_(reference::bytes(call.type)),
-      op_((twill_redop_t)call.op)
+      rank_(place(c, call.comm, rank).rank), mapped_(call.mapped >> rank & 1),
+      width_(reference::bytes(call.type)), op_((twill_redop_t)call.op)
 {
     lay(&in_, true);
     lay(&out_, false);
@@ -47,11 +68,13 @@ Buffers::Buffers(const Case &c, const Call &call, int rank)
         recv_ = send_ + (in ? in_.displs[(size_t)rank_] * width_ : 0);
     for (size_t block = 0; has(true) && block < in_.counts.size(); block++)
         scope_.fill(send_ + in_.displs[block] * width_, in_.counts[block], rank_, (int)block);
-    in_.before = in_.memory;
-    out_.before = out_.memory;
+    in_.before.assign(in_.memory.begin(), in_.memory.end());
+    out_.before.assign(out_.memory.begin(), out_.memory.end());
 }
 
 Buffers::~Buffers() = default;
+
+void Buffers::hide_input() { std::fill_n(send_, in_.bytes, POISON); }
 
 bool Buffers::has(bool in) const
 {
@@ -93,7 +116,7 @@ void Buffers::lay(Side *side, bool in)
     const uint64_t roll = mix(salt + (in ? 100 : 200));
     const size_t offset = roll % 2 ? 0 : roll % 4 ? roll / 8 % 64 : roll / 8 % 8 * width_;
     side->bytes = end * width_;
-    side->memory.assign(side->bytes + 2 * GUARD_BYTES + offset, POISON);
+    side->memory.make(side->bytes + 2 * GUARD_BYTES + offset, POISON, mapped_);
     side->at = side->memory.data() + GUARD_BYTES + offset;
 }
 
@@ -225,37 +248,39 @@ enum twill_status Buffers::call(twill_comm_t comm, twill_stream_t stream)
     default:
         status = call_v(send, recv, comm, stream);
     }
-    if (status == TWILL_OK && op_ >= TWILL_OP_CREATED && reduces(call_.kind) && scope_.seed() & 8)
+    if (status == TWILL_OK && op_ >= TWILL_OP_CREATED && reduces(call_.kind) && scope_.seed() & 8 &&
+        !keeps_op_)
         status = twill_op_destroy(op_, comm);
     return status;
 }
 
 /* ---- the result ------------------------------------------------------------------------------ */
 
-std::string Buffers::check() const
+std::string Buffers::look(bool at_result) const
 {
     if (call_.kind == BARRIER)
         return "";
     /* which bytes of the written buffer may change: none but the blocks */
     const Side &side = in_place_ && (many_in(call_.kind) || !many_out(call_.kind)) ? in_ : out_;
-    std::vector<uint8_t> rest = side.memory;
+    std::vector<uint8_t> rest(side.memory.begin(), side.memory.end());
     for (size_t block = 0; has(false) && block < out_.counts.size(); block++) {
         const size_t displ = out_.displs[block] * width_, bytes = out_.counts[block] * width_;
         const uint8_t *at = recv_ + displ;
-        const std::string wrong = scope_.compare(at, out_.counts[block], rank_, (int)block);
+        const std::string wrong =
+            at_result ? scope_.compare(at, out_.counts[block], rank_, (int)block) : "";
         if (!wrong.empty())
             return "block " + std::to_string(block) + ": " + wrong;
-        const auto from = (size_t)(at - side.memory.data());
+        const auto from = (size_t)(at - side.memory.begin());
         std::copy_n(side.before.begin() + (long)from, bytes, rest.begin() + (long)from);
     }
     if (rest != side.before) {
         const auto i = std::mismatch(rest.begin(), rest.end(), side.before.begin()).first;
-        return "byte " + std::to_string((i - rest.begin()) - (recv_ - side.memory.data())) +
+        return "byte " + std::to_string((i - rest.begin()) - (recv_ - side.memory.begin())) +
                " from the start of its output was written";
     }
-    if (&side != &in_ && in_.memory != in_.before)
+    if (&side != &in_ && !in_.is_as_before())
         return "its input was written";
-    if (&side != &out_ && out_.memory != out_.before)
+    if (&side != &out_ && !out_.is_as_before())
         return "an output that it did not name was written";
     return "";
 }

@@ -67,6 +67,8 @@ size_t draw_count(Random *random, size_t width, size_t most)
     return std::min(count, most);
 }
 
+} // namespace
+
 void draw_pairs(Call *call, Random *random, int size, size_t most)
 {
     const size_t width = reference::bytes(call->type);
@@ -86,6 +88,9 @@ void draw_pairs(Call *call, Random *random, int size, size_t most)
         }
     }
 }
+
+namespace
+{
 
 void draw_op(Call *call, Random *random, bool deterministic)
 {
@@ -111,6 +116,8 @@ void draw_streams(Call *call, Random *random, int size)
     for (int rank = 0; rank < size; rank++)
         call->streams[rank] = manner < 2 ? 0 : manner == 2 ? one : (int)random->below(3);
 }
+
+} // namespace
 
 Call draw_call(const Case &c, Random *random, size_t *bytes_left)
 {
@@ -141,6 +148,9 @@ Call draw_call(const Case &c, Random *random, size_t *bytes_left)
     *bytes_left -= std::min(*bytes_left, 2 * ranks * blocks * count * width);
     return call;
 }
+
+namespace
+{
 
 void draw_job(Case *c, Random *random)
 {
@@ -206,16 +216,40 @@ Case draw(uint64_t seed)
         left -= calls;
         c.batches.push_back(batch);
     }
+    Random more(seed ^ 0x74726f75626c65);
+    draw_trouble(&c, &more);
+    draw_plans(&c, &more);
+    for (Batch &one : c.batches) {
+        one.simulated = more.one_in(6) ? more.bits() : 0;
+        one.asked = more.one_in(4) ? more.bits() : 0;
+    }
+    draw_memory(&c, &more);
     return c;
+}
+
+int Case::process_of(int rank) const
+{
+    int process = 0;
+    while (first_of(process + 1) <= rank)
+        process++;
+    return process;
+}
+
+bool Case::is_killed(int process) const
+{
+    return finale.trouble == CUT && process_of(finale.guilty) == process;
 }
 
 Place place(const Case &c, int comm, int rank)
 {
     Place at;
-    for (int i = 0; i < c.size; i++)
-        if (comm == 0 || (c.color[rank] >= 0 && c.color[i] == c.color[rank]))
+    for (int i = 0; i < c.size; i++) {
+        const bool together = c.color[rank] >= 0 && c.color[i] == c.color[rank];
+        const bool left = !c.is_killed(c.process_of(i));
+        if (comm == 0 || (comm == 1 ? together : left))
             at.members.push_back(i);
-    if (comm)
+    }
+    if (comm == 1)
         std::stable_sort(at.members.begin(), at.members.end(),
                          [&](int a, int b) { return c.key[a] < c.key[b]; });
     for (size_t i = 0; i < at.members.size(); i++)
@@ -230,7 +264,7 @@ std::string Call::text() const
 {
     static const char *const manners[] = {"exact", "rough", "wild"};
     std::ostringstream out;
-    out << property::name(kind) << (comm ? " on split" : "");
+    out << property::name(kind) << (comm == 1 ? " on split" : comm ? " on shrunk" : "");
     if (kind != BARRIER)
         out << ' ' << reference::name(type);
     if (property::reduces(kind) && op == PREMUL)
@@ -252,7 +286,7 @@ std::string Call::text() const
     if (property::has_root(kind))
         out << " root " << root;
     out << " inplace " << std::hex << (in_place & ((1u << RANKS_MOST) - 1)) << std::dec
-        << " streams ";
+        << " mapped " << std::hex << (mapped & ((1u << RANKS_MOST) - 1)) << std::dec << " streams ";
     for (const int stream : streams)
         out << stream;
     return out.str();
@@ -264,23 +298,39 @@ std::string Case::head() const
     out << size << " ranks in " << processes << " processes, alone " << std::hex
         << (alone & ((1u << processes) - 1)) << std::dec << (by_id ? ", by id" : "")
         << (deterministic ? ", deterministic" : "") << (nonblocking ? ", nonblocking" : "")
-        << (finalizes ? ", finalizes" : "");
+        << (finalizes ? ", finalizes" : "") << (streams_last ? ", streams last" : "");
     for (int rank = 0; splits && rank < size; rank++)
         out << (rank ? " " : ", split ") << color[rank] << '/' << key[rank];
     for (const auto &entry : env)
         out << ' ' << entry.first << '=' << entry.second;
+    return out.str() + text_of(finale);
+}
+
+std::string Batch::text(size_t number) const
+{
+    std::ostringstream out;
+    for (size_t i = 0; i < calls.size(); i++) {
+        out << "  " << number << '.' << i << (group ? " group" : "") << (sync ? " sync " : " ");
+        if (wrong)
+            out << "after wrong ones of " << std::hex << wrong << std::dec << ' ';
+        out << (simulated ? "simulated " : "") << (registered ? "registered " : "")
+            << (fed ? "fed " : "") << (asked ? "asked " : "");
+        out << calls[i].text() << '\n';
+    }
     return out.str();
 }
 
 std::string Case::text() const
 {
-    std::ostringstream out;
-    out << head() << '\n';
+    std::string out = head() + '\n';
     for (size_t b = 0; b < batches.size(); b++)
-        for (size_t i = 0; i < batches[b].calls.size(); i++)
-            out << "  " << b << '.' << i << (batches[b].group ? " group" : "")
-                << (batches[b].sync ? " sync " : " ") << batches[b].calls[i].text() << '\n';
-    return out.str();
+        out += batches[b].text(b);
+    if (finale.trouble == NONE)
+        return out;
+    out += finale.batch.text(batches.size());
+    if (finale.trouble == DIFFERS)
+        out += "  rank " + std::to_string(finale.guilty) + ": " + finale.other.text() + '\n';
+    return out + (finale.shrinks ? finale.after.text(batches.size() + 1) : "");
 }
 
 } // namespace property

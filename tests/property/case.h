@@ -16,6 +16,7 @@ namespace property
 {
 
 const int RANKS_MOST = 9;
+const int COMMS = 3; /* of all ranks, of a split, of those that are left at the end */
 
 inline uint64_t mix(uint64_t x)
 {
@@ -86,7 +87,8 @@ struct Call {
     Layout layout = PACKED;
     uint64_t in_place = 0;        /* bit for each rank */
     uint64_t seed = 0;            /* values, offsets, what is passed where an argument is ignored */
-    int comm = 0;                 /* 1: the split one */
+    uint64_t mapped = 0;          /* likewise: buffers of twill_mem_alloc */
+    int comm = 0;                 /* of COMMS */
     int streams[RANKS_MOST] = {}; /* 0: blocking */
 
     std::string text() const;
@@ -97,6 +99,28 @@ struct Batch {
     bool group = false;
     bool sync = false; /* streams are synchronized after it */
     std::vector<Call> calls;
+    uint64_t wrong = 0; /* bit for each rank: a call with a bad argument goes before its others */
+    uint64_t simulated = 0;  /* its group is simulated first; of several in a thread, the first's */
+    bool registered = false; /* with twill_register, each buffer that is read */
+    bool fed = false; /* its one call's input comes by another communicator, stream and an event */
+    uint64_t asked = 0; /* choices and memory are asked for first; likewise */
+
+    std::string text(size_t number) const;
+};
+
+/* What goes wrong on purpose at the end of a case, with the communicator of all ranks. DIFFERS: the
+ * guilty rank makes another call. CUT: ranks repeat their calls till its process is killed. ABORTS:
+ * till it aborts. */
+enum Trouble { NONE, DIFFERS, CUT, ABORTS };
+struct Finale {
+    Trouble trouble = NONE;
+    int guilty = 0; /* rank */
+    Batch batch;
+    size_t which = 0; /* DIFFERS: of the batch's calls, the one that the guilty rank makes as... */
+    Call other;
+    unsigned after_us = 0; /* CUT, ABORTS */
+    bool shrinks = false;
+    Batch after; /* on the communicator of those that are left */
 };
 
 using Env = std::vector<std::pair<std::string, std::string>>;
@@ -114,19 +138,33 @@ struct Case {
     int color[RANKS_MOST] = {};
     int key[RANKS_MOST] = {};
     Env env;
+    bool user_plans = false;
+    bool streams_last = false;      /* are destroyed after communicators */
     const char *forced[KINDS] = {}; /* algorithm by TWILL_ALGO; NULL: chosen */
     std::vector<Batch> batches;
+    Finale finale;
 
     int first_of(int process) const { return process * size / processes; }
+    int process_of(int rank) const;
+    bool is_killed(int process) const;
     std::string head() const; /* all but the calls */
     std::string text() const;
 };
 
 Case draw(uint64_t seed);
+Call draw_call(const Case &c, Random *random, size_t *bytes_left);
+void draw_pairs(Call *call, Random *random, int size, size_t most);
 /* env.cc: the parameters of c, whose ranks are drawn. */
 void draw_env(Case *c, Random *random);
+/* trouble.cc: whose memory, and what orders calls. */
+void draw_memory(Case *c, Random *random);
+/* User plans, of docs/plans. */
+void draw_plans(Case *c, Random *random);
+/* trouble.cc: what goes wrong in c, which is drawn otherwise. */
+void draw_trouble(Case *c, Random *random);
+std::string text_of(const Finale &finale);
 
-/* The communicators of a rank: its number, and the ranks of the case in it. */
+/* A rank's place in one of its communicators: its number there, and which of the case's are in. */
 struct Place {
     int rank = -1; /* -1: none */
     std::vector<int> members;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Knows: which parameters change the way that data takes, and which values are legal together.
  * Never knows: calls. */
+#include <cstdlib>
 #include <cstring>
 
 #include "property/case.h"
@@ -135,6 +136,23 @@ void draw_env(Case *c, Random *random)
     enum tw_isa found;
     if (random->one_in(3) && tw_isa_select(isa, &found) == TWILL_OK)
         put(c, "ISA", isa);
+}
+
+/* A communicator whose number of ranks is none of theirs has no use for them. */
+void draw_plans(Case *c, Random *random)
+{
+    static const char *const names[] = {"star", "neighbour", "chain"};
+    const char *folder = getenv("srcdir");
+    std::string paths;
+    const size_t most = c->deterministic ? 2 : 3; /* chain's order is not the defined one */
+    for (size_t i = 0; i < most; i++)
+        if (random->one_in(2))
+            paths += (paths.empty() ? "" : ":") + std::string(folder ? folder : ".") +
+                     "/docs/plans/" + names[i] + ".plan";
+    if (paths.empty() || !random->one_in(3))
+        return;
+    c->user_plans = true;
+    put(c, "PLAN_FILE", paths);
 }
 
 } // namespace property

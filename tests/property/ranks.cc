@@ -1,58 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Knows: how ranks join, go through the calls of a case, and leave.
  * Never knows: which values are right. */
-#include <memory>
 #include <thread>
 
 #include <sched.h>
 #include <unistd.h>
 
-#include "property/buffers.h"
+#include "property/ranks.h"
 #include "property/world.h"
+#include "property/wrong.h"
 
 namespace property
 {
 
-namespace
-{
-
-const int STREAMS = 2;
-
-struct Rank {
-    int rank;
-    twill_comm_t comms[2] = {nullptr, nullptr};
-};
-
-/* A call that was made and is looked at later. */
-struct Pending {
-    std::unique_ptr<Buffers> buffers;
-    int rank;
-    std::string where;
-};
-
-/* The ranks of one thread. */
-class Thread
-{
-  public:
-    Thread(const Case &c, std::vector<Rank> ranks) : c_(c), ranks_(std::move(ranks)) {}
-    void run();
-
-  private:
-    bool many() const { return ranks_.size() > 1; }
-    void join();
-    void split();
-    void make(const Batch &batch, int number);
-    void settle();
-    void finalize(int comm);
-    void leave();
-
-    const Case &c_;
-    std::vector<Rank> ranks_;
-    twill_stream_t streams_[STREAMS + 1] = {};
-    std::vector<Pending> pending_;
-};
-
-/* Nothing can follow: the other ranks are told by this one's death. */
 void must(enum twill_status status, const std::string &what, twill_comm_t comm)
 {
     if (status == TWILL_OK)
@@ -61,7 +21,6 @@ void must(enum twill_status status, const std::string &what, twill_comm_t comm)
     _exit(3);
 }
 
-/* Connecting may go on by itself. */
 void await(enum twill_status status, const std::string &what, twill_comm_t comm)
 {
     while (status == TWILL_INPROGRESS && comm &&
@@ -69,6 +28,9 @@ void await(enum twill_status status, const std::string &what, twill_comm_t comm)
         sched_yield();
     must(status, what, comm);
 }
+
+namespace
+{
 
 twill_config config_of(const Case &c)
 {
@@ -89,6 +51,8 @@ twill_unique_id id_of(int process)
         sched_yield();
     return s->id;
 }
+
+} // namespace
 
 void Thread::join()
 {
@@ -127,32 +91,50 @@ void Thread::split()
             await(status, "split", rank.comms[1]);
 }
 
-void Thread::make(const Batch &batch, int number)
+void Thread::prepare(const Batch &batch, int number)
 {
-    const bool group = batch.group || many();
-    const size_t first = pending_.size();
-    for (const Rank &rank : ranks_) {
+    for (Rank &rank : ranks_) {
         __atomic_store_n(&shared()->step[rank.rank], number, __ATOMIC_RELEASE);
         for (size_t i = 0; i < batch.calls.size(); i++) {
             const Call &call = batch.calls[i];
             const std::string where = std::to_string(number) + '.' + std::to_string(i) + ' ' +
                                       name(call.kind) + " rank " + std::to_string(rank.rank);
-            if (!rank.comms[call.comm])
-                continue;
-            pending_.push_back({std::make_unique<Buffers>(c_, call, rank.rank), rank.rank, where});
-            must(pending_.back().buffers->prepare(rank.comms[call.comm]), where + " op_create",
-                 rank.comms[call.comm]);
+            if (rank.comms[call.comm])
+                pending_.push_back(
+                    {std::make_unique<Buffers>(c_, call, rank.rank), &rank, where, nullptr});
         }
     }
+}
+
+void Thread::make(const Batch &batch, int number)
+{
+    const bool group = batch.group || many();
+    const size_t first = pending_.size();
+    prepare(batch, number);
+    for (size_t i = first; i < pending_.size(); i++)
+        must(pending_[i].buffers->prepare(pending_[i].comm()), pending_[i].where + " op_create",
+             pending_[i].comm());
+    if (batch.asked >> ranks_[0].rank & 1)
+        ask(first, number);
+    if (batch.simulated >> ranks_[0].rank & 1)
+        simulate(first);
+    if (batch.registered)
+        enlist(first);
+    if (batch.fed)
+        feed(batch.calls[0]);
     if (group)
         must(twill_group_start(), "group_start", nullptr);
     for (size_t i = first; i < pending_.size(); i++) {
-        const Call &call = pending_[i].buffers->what();
-        const int rank = pending_[i].rank;
-        for (const Rank &own : ranks_)
-            if (own.rank == rank)
-                must(pending_[i].buffers->call(own.comms[call.comm], streams_[call.streams[rank]]),
-                     pending_[i].where, own.comms[call.comm]);
+        const Pending &pending = pending_[i];
+        const Call &call = pending.what();
+        const int rank = pending.rank->rank;
+        twill_stream_t stream = streams_[call.streams[rank]];
+        if (batch.wrong >> rank & 1) {
+            const std::string wrong = wrong_call(call.seed, pending.comm(), stream, group);
+            if (!wrong.empty())
+                fail(pending.where + ": " + wrong);
+        }
+        must(pending.buffers->call(pending.comm(), stream), pending.where, pending.comm());
     }
     if (group)
         must(twill_group_end(), std::to_string(number) + " group_end", nullptr);
@@ -167,9 +149,20 @@ void Thread::settle()
     for (const Pending &pending : pending_) {
         const std::string wrong = pending.buffers->check();
         if (!wrong.empty())
-            fail(pending.where + ": " + wrong + ": " + pending.buffers->what().text());
+            fail(pending.where + ": " + wrong + ": " + pending.what().text());
     }
+    delist();
     pending_.clear();
+    fed_.clear();
+}
+
+/* Has it failed, or will it, because of what the case does at its end? */
+bool Thread::is_spoilt(int comm, int rank) const
+{
+    bool lost = false;
+    for (const int member : place(c_, comm, rank).members)
+        lost = lost || c_.is_killed(c_.process_of(member));
+    return (comm == 0 && c_.finale.trouble != NONE) || lost;
 }
 
 /* All at once: destroying one after another would wait for one communicator here and for another
@@ -180,7 +173,7 @@ void Thread::finalize(int comm)
     if (many())
         must(twill_group_start(), "group_start", nullptr);
     for (const Rank &rank : ranks_) {
-        if (rank.comms[comm])
+        if (rank.comms[comm] && !is_spoilt(comm, rank.rank))
             status = twill_comm_finalize(rank.comms[comm]);
         if (status != TWILL_INPROGRESS)
             must(status, "finalize", rank.comms[comm]);
@@ -188,22 +181,34 @@ void Thread::finalize(int comm)
     if (many())
         status = twill_group_end();
     for (const Rank &rank : ranks_)
-        if (rank.comms[comm])
+        if (rank.comms[comm] && !is_spoilt(comm, rank.rank))
             await(status, "finalize", rank.comms[comm]);
+}
+
+void Thread::end_streams()
+{
+    for (int i = 1; i <= STREAMS; i++)
+        must(twill_stream_destroy(streams_[i]), "stream_destroy", nullptr);
 }
 
 void Thread::leave()
 {
-    for (int i = 1; i <= STREAMS; i++)
-        must(twill_stream_destroy(streams_[i]), "stream_destroy", nullptr);
-    if (c_.splits && (many() || c_.finalizes))
-        finalize(1);
-    if (c_.finalizes)
-        finalize(0);
-    for (const Rank &rank : ranks_)
-        must(twill_comm_destroy(rank.comms[1]), "destroy of the split one", nullptr);
-    for (const Rank &rank : ranks_)
-        must(twill_comm_destroy(rank.comms[0]), "destroy", nullptr);
+    if (!c_.streams_last)
+        end_streams();
+    for (int comm = COMMS - 1; comm >= 0; comm--)
+        if ((comm && many()) || c_.finalizes)
+            finalize(comm);
+    for (int comm = COMMS - 1; comm >= 0; comm--) {
+        for (const Rank &rank : ranks_) {
+            const enum twill_status status = twill_comm_destroy(rank.comms[comm]);
+            if (status != TWILL_ERR_PEER || !is_spoilt(comm, rank.rank))
+                must(status, "destroy", nullptr);
+        }
+    }
+    if (c_.streams_last)
+        end_streams();
+    for (const twill_event_t event : events_)
+        must(twill_event_destroy(event), "event_destroy", nullptr);
 }
 
 void Thread::run()
@@ -216,10 +221,10 @@ void Thread::run()
     for (size_t i = 0; i < c_.batches.size(); i++)
         make(c_.batches[i], (int)i);
     settle();
+    if (c_.finale.trouble != NONE)
+        end();
     leave();
 }
-
-} // namespace
 
 void run_process(const Case &c, int process)
 {

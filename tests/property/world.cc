@@ -88,25 +88,33 @@ pid_t start(const Case &c, int process, pid_t group)
     exit(__atomic_load_n(&shared()->failed, __ATOMIC_ACQUIRE));
 }
 
+bool is_as_meant(const Case &c, int process, int status)
+{
+    return c.is_killed(process) ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL : status == 0;
+}
+
 /* @return how many have ended */
-size_t reap(std::vector<Process> *all, bool *bad)
+size_t reap(const Case &c, std::vector<Process> *all, bool *bad)
 {
     size_t ended = 0;
-    for (Process &process : *all) {
+    for (size_t i = 0; i < all->size(); i++) {
+        Process &process = (*all)[i];
         if (!process.over)
             process.over = waitpid(process.pid, &process.status, WNOHANG) != 0;
         ended += process.over;
-        *bad = *bad || (process.over && process.status != 0);
+        *bad = *bad || (process.over && !is_as_meant(c, (int)i, process.status));
     }
     return ended;
 }
 
-std::string says(const std::vector<Process> &all, bool late, double limit_s)
+std::string says(const Case &c, const std::vector<Process> &all, bool late, double limit_s)
 {
     if (__atomic_load_n(&shared()->failed, __ATOMIC_ACQUIRE))
         return shared()->text;
     for (size_t i = 0; i < all.size(); i++) {
         const int status = all[i].status;
+        if (is_as_meant(c, (int)i, status))
+            continue;
         if (WIFSIGNALED(status) && !(late && WTERMSIG(status) == SIGKILL))
             return "process " + std::to_string(i) + " was ended by " + strsignal(WTERMSIG(status));
         if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
@@ -132,7 +140,7 @@ std::string run(const Case &c, double limit_s)
     const pid_t group = all[0].pid;
     double end_s = now_s() + limit_s;
     bool late = false, bad = false;
-    while (reap(&all, &bad) < all.size()) {
+    while (reap(c, &all, &bad) < all.size()) {
         if (bad) { /* the others hear of it, or are not waited for much longer */
             const double soon_s = now_s() + limit_s / 10;
             end_s = end_s < soon_s ? end_s : soon_s;
@@ -144,7 +152,7 @@ std::string run(const Case &c, double limit_s)
         const struct timespec pause = {0, 500000};
         nanosleep(&pause, nullptr);
     }
-    const std::string text = says(all, late, limit_s);
+    const std::string text = says(c, all, late, limit_s);
     if (kill(-group, SIGKILL) == 0 || errno != ESRCH)
         return text.empty() ? "processes were left behind" : text;
     return text;

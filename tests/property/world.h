@@ -14,6 +14,9 @@ struct Shared {
     twill_unique_id id;
     int id_ready;         /* atomic */
     int step[RANKS_MOST]; /* atomic: the batch that the rank is in */
+    int at_end;           /* atomic: ranks whose calls that come right are over */
+    double lost_s;        /* atomic: when a process was killed, or a rank aborted */
+    uint64_t choices[64]; /* atomic: hashes of what was chosen, by a hash of the call; 0: not yet */
     int failed;           /* atomic: text is taken */
     char text[2000];      /* what went wrong first */
 };
