@@ -94,12 +94,12 @@ static enum finding peer_look(struct tw_view *view, int peer, const struct tw_ex
     /* of a failure the control links are about to tell; it explains what follows from it */
     if (presence.life == TW_LIFE_FAILED)
         return FOUND_NOTHING;
+    if (view->info->coll != TW_COLL_P2P && past_look(view, peer, board))
+        return FOUND_FAILURE;
     bool absent = presence.gone || presence.life != TW_LIFE_OPEN;
 
     if (tw_record_word(&lane->begun) < view->number)
         return absent ? absent_fail(view, peer, &presence, where) : FOUND_LATE;
-    if (view->info->coll != TW_COLL_P2P && past_look(view, peer, board))
-        return FOUND_FAILURE;
     tw_view_toward(view, peer);
     if (tw_view_theirs(view, board, &theirs) && tw_view_differ(&theirs, &view->own)) {
         tw_view_text(view, &theirs, text);

@@ -76,9 +76,7 @@ TEST_F(Record, CallsThatWentThroughAreComparedToo)
         tw_record_end(comm(rank), &roots[rank]);
     }
     tw_record_begin(comm(0), &next);
-    EXPECT_EQ(TWILL_INPROGRESS, look(comm(0), next, 3)) << "rank 1 is only late";
-    tw_record_begin(comm(1), &next);
-    EXPECT_EQ(TWILL_ERR_MISMATCH, look(comm(0), next, 3));
+    EXPECT_EQ(TWILL_ERR_MISMATCH, look(comm(0), next, 3)) << "may rank 1 be late or not";
     expect_all(TWILL_ERR_MISMATCH, "rank 1 called gather #2 count 100 float32 root 0, rank 0 "
                                    "called gather #2 count 100 float32 root 1");
 }

@@ -56,7 +56,8 @@ static void same_choice(const Call &call, int number, int first_member, const tw
 
 void Thread::ask(size_t first, int number)
 {
-    bool queued = c_.nonblocking && c_.splits; /* a rank of no color does not wait for its split */
+    /* a rank of no color does not wait for its part in the split */
+    bool queued = c_.splits && (c_.nonblocking || !ranks_[0].comms[1] || many());
     for (size_t i = 0; i < first; i++)
         queued = queued || pending_[i].what().streams[pending_[i].rank->rank] != 0;
     for (size_t i = first; i < pending_.size(); i++) {

@@ -65,6 +65,7 @@ class Thread
     void differ();
     void be_cut();
     void shrink();
+    bool is_here(int rank) const;
     enum twill_status attempt();
     void tolerate(enum twill_status status, const std::string &what);
     void expect_failed();

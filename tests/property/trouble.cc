@@ -60,6 +60,7 @@ bool change_pair(Call *call, int guilty, int size, Random *random)
 bool make_differ(Call *call, Difference how, int guilty, const Case &c, Random *random)
 {
     const Call was = *call;
+    call->data = WILD; /* of any type; nobody looks at the result */
     size_t bytes_left = BYTES;
     if (call->kind == SENDS && how != COUNT && !(how == TYPE && is_heard(*call, guilty)))
         return false;
@@ -105,7 +106,7 @@ void draw_difference(Finale *finale, const Case &c, Random *random)
 {
     bool found = false;
     while (!found) {
-        finale->batch = draw_batch(c, random, random->one_in(2) ? 1 : 1 + random->below(4), 0);
+        finale->batch = draw_batch(c, random, random->one_in(2) ? 1 : 1 + random->below(3), 0);
         finale->which = random->below(finale->batch.calls.size());
         finale->other = finale->batch.calls[finale->which];
         const auto how = (Difference)random->below(DIFFERENCES);
