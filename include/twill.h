@@ -16,7 +16,10 @@
  * Matching. The ranks of a communicator make the same collective calls in the same order, with
  * equal counts, type, op and root; sends and receives of a pair match in their order, with equal
  * counts and types. Calls that do not match fail on every rank with TWILL_ERR_MISMATCH and a
- * sentence that names the ranks and both calls. A rank that is late is warned of after TWILL_WARN
+ * sentence that names the ranks and both calls. That is seen where a message comes to a call that
+ * it is not of, and else when a rank has waited for a millisecond, in the call it waits in or the
+ * three before: a call that needs nothing of the others, a gather with another root for instance,
+ * may have returned by then. A rank that is late is warned of after TWILL_WARN
  * and is an error after TWILL_TIMEOUT; a process that dies is an error in under a second.
  *
  * Order. The calls on one communicator run in the order in which they were made, whichever streams
@@ -590,7 +593,8 @@ struct twill_memory {
  * @param report  in: size, magic, version (TWILL_MEMORY_INIT); out: the rest; untouched on errors
  *
  * @return TWILL_OK; TWILL_ERR_INVALID report is NULL or was not initialised; TWILL_ERR_USAGE
- *         operations are still queued on streams; and what every call on a communicator returns
+ *         operations are still queued on streams, or a split of comm, which this rank has no part
+ *         in, is still under way; and what every call on a communicator returns
  *         when it is failed, not ready or in use
  *
  * Threads: one at a time for each communicator. Never waits for a peer or allocates.
