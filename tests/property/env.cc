@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Knows: which parameters change the way that data takes, and which values are legal together.
  * Never knows: calls. */
-#include <cstdlib>
 #include <cstring>
 
 #include "property/case.h"
@@ -142,13 +141,11 @@ void draw_env(Case *c, Random *random)
 void draw_plans(Case *c, Random *random)
 {
     static const char *const names[] = {"star", "neighbour", "chain"};
-    const char *folder = getenv("srcdir");
     std::string paths;
     const size_t most = c->deterministic ? 2 : 3; /* chain's order is not the defined one */
     for (size_t i = 0; i < most; i++)
         if (random->one_in(2))
-            paths += (paths.empty() ? "" : ":") + std::string(folder ? folder : ".") +
-                     "/docs/plans/" + names[i] + ".plan";
+            paths += (paths.empty() ? "" : ":") + TW_PROPERTY_PLANS + "/" + names[i] + ".plan";
     if (paths.empty() || !random->one_in(3))
         return;
     c->user_plans = true;

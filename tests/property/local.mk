@@ -11,6 +11,7 @@ tests_property_test_property_SOURCES = \
 	tests/property/feed.cc \
 	tests/property/wrong.h tests/property/wrong.cc \
 	tests/device/reference.h tests/device/reference.cc
-tests_property_test_property_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests
+tests_property_test_property_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests \
+	-DTW_PROPERTY_PLANS='std::string("$(abs_top_srcdir)/docs/plans")'
 tests_property_test_property_CXXFLAGS = $(TW_CXX_BUSY)
 tests_property_test_property_LDADD = libtwill_core.la -lpthread
