@@ -58,7 +58,7 @@ void strike_later(const Case &c, twill_comm_t comm)
 {
     const struct timespec pause = {0, (long)c.finale.after_us * 1000};
     nanosleep(&pause, nullptr);
-    const double lost_s = now_s();
+    double lost_s = now_s();
     __atomic_store(&shared()->lost_s, &lost_s, __ATOMIC_RELEASE);
     if (c.finale.trouble == CUT)
         (void)kill(getpid(), SIGKILL);
