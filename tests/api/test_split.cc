@@ -250,7 +250,8 @@ enum twill_status split_with(int spare, twill_comm_t comm, twill_comm_t *child)
 }
 
 /* With one descriptor less than it takes, and so on down to those of the first step: all ranks
- * hear of it, none waits, and the parent is as it was. */
+ * hear of it, none waits, and the parent is as it was. Where the meeting point's process is the
+ * poor one, who has not been heard by then is turned away: a rank gave up while connecting. */
 TEST(Split, WithoutDescriptorsFailsOnAllRanksAtOnce)
 {
     world::run_all(3, [](const world::Rank &rank) {
@@ -262,7 +263,8 @@ TEST(Split, WithoutDescriptorsFailsOnAllRanksAtOnce)
                     rank.rank == poor ? split_with(spare, comm, &child)
                                       : twill_comm_split(comm, 0, 0, &child, nullptr);
                 EXPECT_EQ(child != nullptr, status == TWILL_OK);
-                EXPECT_TRUE(status == TWILL_OK || status == TWILL_ERR_SYSTEM)
+                EXPECT_TRUE(status == TWILL_OK || status == TWILL_ERR_SYSTEM ||
+                            (status == TWILL_ERR_PEER && poor == 0))
                     << spare << world::text(comm);
                 EXPECT_OK(twill_comm_destroy(child), nullptr);
                 child = nullptr;
