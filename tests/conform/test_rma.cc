@@ -341,9 +341,10 @@ TEST_P(Rma, DamagedBlobsDoNoHarm)
                     rma->mr_release(rmem);
                 }
             }
-            if (GetParam()
-                    .processes) { /* threads of the other side have descriptors of their own */
-                EXPECT_EQ(before, open_descriptors());
+            /* threads of the other side have descriptors of their own; this side's service may have
+             * closed one of the connecting since, but of hundreds of blobs each would leave one */
+            if (GetParam().processes) {
+                EXPECT_LE(open_descriptors(), before);
             }
             side.meet();
         });
