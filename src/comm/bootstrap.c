@@ -99,6 +99,9 @@ static enum twill_status meet_greet(struct tw_boot *boot)
 
     memcpy(&id, &boot->comm->args.id, sizeof(id));
     hello_fill(boot, &hello);
+    tw_loop_lock(boot->ctl->loop);
+    tw_meeting_expect(boot->ctl, id.meet);
+    tw_loop_unlock(boot->ctl->loop);
     enum twill_status status = meet_connect(boot, &id, &fd);
     if (status == TWILL_OK)
         status = server_check(boot, fd);
@@ -250,8 +253,10 @@ static void boot_tidy(struct tw_boot *boot, bool ready)
 
     tw_loop_lock(ctl->loop);
     tw_ctl_door_close(ctl);
-    ctl->gathering = false;
-    if (ready) {
+    tw_meeting_expect(ctl, "");
+    if (ready) { /* else its own failure is about to be told, and what still comes is nobody's fault
+                  */
+        ctl->gathering = false;
         tw_link_send(&ctl->meet, TW_FRAME_BYE, NULL, 0);
         tw_link_close(&ctl->meet);
         for (int i = 0; i < TW_TREE_LINKS; i++)

@@ -5,6 +5,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "comm/bootstrap_meet.h"
@@ -15,6 +16,32 @@ void tw_meeting_told(struct tw_meeting *meeting, int rank)
         return;
     meeting->seats[rank].told = true;
     meeting->told++;
+}
+
+/* Ranks of this process need no connection to hear it, and without descriptors they get none. Those
+ * of a shrink come again. */
+static void ranks_here_fail(struct tw_meeting *meeting)
+{
+    for (struct tw_ctl *ctl = meeting->state->ctls; ctl != NULL; ctl = ctl->next) {
+        if (meeting->roll != NULL || tw_link_up(&ctl->meet) ||
+            strcmp(ctl->meet_name, meeting->name) != 0)
+            continue;
+        tw_ctl_fail(ctl, NULL, (enum twill_status)meeting->failure.status, meeting->failure.text);
+        tw_meeting_told(meeting, ctl->comm->rank);
+    }
+}
+
+void tw_meeting_expect(struct tw_ctl *ctl, const char *name)
+{
+    struct tw_meeting *meeting = tw_proc_state()->meetings;
+
+    (void)snprintf(ctl->meet_name, sizeof(ctl->meet_name), "%s", name);
+    while (meeting != NULL && (meeting->ended || strcmp(meeting->name, name) != 0))
+        meeting = meeting->next;
+    if (meeting == NULL || !meeting->failed)
+        return;
+    ranks_here_fail(meeting);
+    tw_meeting_failed_end(meeting);
 }
 
 __attribute__((format(printf, 4, 5))) void tw_meeting_fail(struct tw_meeting *meeting,
@@ -39,6 +66,7 @@ __attribute__((format(printf, 4, 5))) void tw_meeting_fail(struct tw_meeting *me
         tw_link_close(&seat->link);
         tw_meeting_told(meeting, r);
     }
+    ranks_here_fail(meeting);
     tw_meeting_linger(meeting);
 }
 

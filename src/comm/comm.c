@@ -130,6 +130,14 @@ err_free:
     return status;
 }
 
+/* Whoever fails it holds the loop's lock until the status is there to be seen. */
+static enum twill_status status_settled(struct twill_comm *comm)
+{
+    tw_loop_lock(comm->ctl->loop);
+    tw_loop_unlock(comm->ctl->loop);
+    return tw_comm_status(comm);
+}
+
 /* READY and failed exclude each other: a failure that comes first keeps the communicator in INIT,
  * where nobody can wait for it. */
 static enum twill_status ready_or_failed(struct twill_comm *comm)
@@ -141,10 +149,7 @@ static enum twill_status ready_or_failed(struct twill_comm *comm)
     (void)pthread_mutex_unlock(&comm->lock);
     if (ready)
         return TWILL_OK;
-    /* whoever fails it holds the loop's lock until the status is there to be seen */
-    tw_loop_lock(comm->ctl->loop);
-    tw_loop_unlock(comm->ctl->loop);
-    return tw_comm_status(comm);
+    return status_settled(comm);
 }
 
 static enum twill_status init_run(struct twill_comm *comm)
@@ -154,7 +159,9 @@ static enum twill_status init_run(struct twill_comm *comm)
 
     if (status == TWILL_OK)
         status = tw_boot_run(comm);
-
+    /* A wait that was cut short ends with ABORTED: the communicator's own failure says why. */
+    if (status != TWILL_OK && status_settled(comm) != TWILL_OK)
+        status = tw_fail_again(tw_comm_status(comm), comm->failure);
     if (status != TWILL_OK && comm->args.derived && comm->args.own_id)
         tw_id_give_up(&comm->args.id, status, tw_fail_text());
     sodium_memzero(&comm->args.id, sizeof(comm->args.id));
@@ -166,8 +173,7 @@ static enum twill_status init_run(struct twill_comm *comm)
         return ready_or_failed(comm);
     if (status == TWILL_ERR_PEER)
         tw_ctl_news(comm);
-    /* A wait that was cut short ends with ABORTED: the communicator's own failure says why. */
-    if (tw_comm_status(comm) == TWILL_OK) {
+    if (status_settled(comm) == TWILL_OK) {
         (void)snprintf(text, sizeof(text), "rank %d: %.*s", comm->rank, TW_ERROR_TEXT_BYTES - 32,
                        tw_fail_text());
         tw_comm_fail_text(comm, status, text);

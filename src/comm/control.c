@@ -45,7 +45,8 @@ void tw_ctl_fail(struct tw_ctl *ctl, const struct tw_link *from, enum twill_stat
     tw_ctl_flood(ctl, from);
     tw_comm_publish(ctl->comm);
     tw_split_parent_failed(ctl->comm, status, text);
-    if (from == NULL)
+    /* what the meeting point says does not reach those whom it has not heard yet */
+    if (from == NULL || from == &ctl->meet)
         tw_split_gone_tell(ctl->comm, status, text);
 }
 

@@ -199,6 +199,7 @@ struct tw_ctl {
     struct tw_ctl *prev, *next;
     pthread_cond_t changed;
     struct tw_link meet;
+    char meet_name[TW_SOCK_NAME_BYTES]; /* of the meeting point that it goes to; "": of none */
     struct tw_link tree[TW_TREE_LINKS];
     int tree_rank[TW_TREE_LINKS]; /* -1: none */
     bool tree_bye[TW_TREE_LINKS];
@@ -247,7 +248,7 @@ void tw_ctl_fin(struct tw_ctl *ctl);
 void tw_ctl_grace(struct tw_ctl *ctl);
 
 /** This rank has lost another during init: wait a moment for the meeting point's word, which names
- * the rank that everything began with. Takes the lock. */
+ * the rank that everything began with, or for that of a split's other ranks. Takes the lock. */
 void tw_ctl_news(struct twill_comm *comm);
 
 /** All ranks are in finalize, or an error. Blocking to the deadline. Takes the lock itself. */

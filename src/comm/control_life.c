@@ -17,6 +17,7 @@
 
 /* How long news of an orderly leave or of a better-told failure may take. */
 #define GRACE_NS (200 * TW_NS_MS)
+#define SPLIT_GRACE_NS (800 * TW_NS_MS)
 
 /* ---- what was lost -----------------------------------------------------------------------------
  */
@@ -118,11 +119,12 @@ int32_t tw_ctl_pid(const struct twill_comm *comm, int rank)
 void tw_ctl_news(struct twill_comm *comm)
 {
     struct tw_ctl *ctl = comm->ctl;
-    uint64_t until_ns = tw_deadline_ns(GRACE_NS + GRACE_NS / 2);
+    const bool split = comm->nonce[0] != 0; /* hears over its parent's links, too */
+    uint64_t until_ns = tw_deadline_ns(split ? SPLIT_GRACE_NS : GRACE_NS + GRACE_NS / 2);
     bool in_time = true;
 
     tw_loop_lock(ctl->loop);
-    while (tw_comm_status(comm) == TWILL_OK && tw_link_up(&ctl->meet) && in_time)
+    while (tw_comm_status(comm) == TWILL_OK && (split || tw_link_up(&ctl->meet)) && in_time)
         in_time = tw_cond_wait(&ctl->changed, &ctl->loop->lock, until_ns);
     tw_loop_unlock(ctl->loop);
 }

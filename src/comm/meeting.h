@@ -104,6 +104,11 @@ enum twill_status tw_meeting_open_roll(const char *name, const uint8_t key[TW_KE
                                        uint64_t idle_ns, const struct tw_roll *roll,
                                        char actual[TW_SOCK_NAME_BYTES]);
 
+struct tw_ctl;
+/** The rank goes to the meeting point of that name: where it is in this process and fails, or has
+ * failed, before the rank has a link to it, the rank fails with it. "": to none any more. The
+ * loop's lock is held. */
+void tw_meeting_expect(struct tw_ctl *ctl, const char *name);
 /** The id will not be used, for the reason given: whoever still comes to its meeting point hears
  * it. Nothing happens when that is in another process, or when the ranks have met. The caller holds
  * a reference to the process's state. */
