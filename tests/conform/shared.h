@@ -16,6 +16,8 @@
 #include <cstring>
 #include <functional>
 #include <new>
+#include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -127,6 +129,20 @@ inline int open_descriptors()
     for (int fd = 0; fd < 4096; fd++)
         count += fcntl(fd, F_GETFD) >= 0;
     return count;
+}
+
+/* Each with its number and what it is of. */
+inline std::set<std::string> descriptors()
+{
+    std::set<std::string> all;
+    for (int fd = 0; fd < 4096; fd++) {
+        char target[256];
+        const std::string link = "/proc/self/fd/" + std::to_string(fd);
+        const ssize_t bytes = readlink(link.c_str(), target, sizeof(target));
+        if (bytes > 0)
+            all.insert(link + " " + std::string(target, (size_t)bytes));
+    }
+    return all;
 }
 
 } // namespace twtest
