@@ -6,7 +6,8 @@
  *
  * Status. Every call returns one: 0 done, positive still in progress, negative an error. After an
  * error twill_last_error() has a sentence that says what and why. The values come in groups:
- *   -1..-19   the caller's arguments or order of calls: nothing was done, nothing is broken;
+ *   -1..-19   the caller's arguments or order of calls: nothing was done, nothing is broken
+ *             (twill_group_start names one exception, small all_reduces that overlap);
  *   -20..-39  this machine: nothing was started, unless twill_comm_async_error says otherwise;
  *   -40..-59  the other ranks: the communicator has failed. Every later call on it returns the
  *             failure that came first; only shrink, abort, destroy and queries are of use. Buffers
