@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: CUDA's runtime: all that the library asks of it but the kernels themselves.
+ * Never knows: ranks, plans, what the memory is for. */
+#ifndef TW_BASE_CUDA_H
+#define TW_BASE_CUDA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+/*
+ * The seam between twill and CUDA: base/cuda_rt.c in a build with CUDA, base/cuda_none.c in one
+ * without, a fake in tests. The runtime is linked statically and opens the driver when it is first
+ * used, so that the library loads where there is none.
+ *
+ * Devices are the numbers of the CUDA runtime in this process (CUDA_VISIBLE_DEVICES counts). Calls
+ * that take a device leave the calling thread's current device as it was. Streams and events are
+ * the runtime's own handles. Any thread. A failure is TWILL_ERR_SYSTEM (TWILL_ERR_NOMEM out of
+ * memory) and tw_fail has CUDA's own word for it; no error stays behind in cudaGetLastError.
+ */
+
+/** There are devices. ERR_UNSUPPORTED (tw_fail called): a build without CUDA, no driver, one too
+ * old, no device. The first call opens the driver; later ones are one load. */
+enum twill_status tw_cuda_ready(void);
+/** Number of devices; 0 where tw_cuda_ready fails. Quiet. */
+int tw_cuda_device_count(void);
+/** Version of the driver's CUDA and of the runtime, as 13000; 0: none. */
+void tw_cuda_versions(int *driver, int *runtime);
+
+struct tw_cuda_device {
+    char name[64];
+    char pci[16];     /* "0000:3b:00.0", lower case */
+    uint8_t uuid[16]; /* equal in all processes that see the device */
+    int multiprocessors;
+    int threads_each; /* resident on one */
+    int major, minor; /* compute capability */
+    size_t bytes;
+};
+enum twill_status tw_cuda_device_read(int device, struct tw_cuda_device *found);
+
+/* ---- memory ------------------------------------------------------------------------------------
+ */
+
+/** Zeroed, as far as work enqueued later can see. NOMEM: the device has no more. */
+enum twill_status tw_cuda_alloc(int device, size_t bytes, void **ptr);
+/** Waits for the device's work. NULL: nothing. */
+void tw_cuda_free(int device, void *ptr);
+/** Zeroed host memory that every device addresses by the same pointer. */
+enum twill_status tw_cuda_pinned_alloc(size_t bytes, void **ptr);
+void tw_cuda_pinned_free(void *ptr);
+
+enum tw_cuda_kind {
+    TW_CUDA_PLAIN,  /* the system's: no device addresses it, as far as CUDA knows */
+    TW_CUDA_PINNED, /* host memory that devices address */
+    TW_CUDA_DEVICE,
+    TW_CUDA_MANAGED,
+};
+struct tw_cuda_memory {
+    enum tw_cuda_kind kind;
+    int device; /* of DEVICE and MANAGED; else -1 */
+};
+/** What ptr points into. Never dereferences it. */
+enum twill_status tw_cuda_memory_find(const void *ptr, struct tw_cuda_memory *found);
+/** The allocation on a device that ptr lies in. ERR_INVALID: none. */
+enum twill_status tw_cuda_memory_range(const void *ptr, void **base, size_t *bytes);
+
+/* ---- peers -------------------------------------------------------------------------------------
+ */
+
+/** Whether `device` may address memory of `peer`, both of this process, now enabled where it can
+ * be. *can false: there is no path; no error. */
+enum twill_status tw_cuda_peer_enable(int device, int peer, bool *can);
+
+#define TW_CUDA_IPC_BYTES 64
+/** Handle of the whole allocation that ptr, from tw_cuda_alloc or the user's cudaMalloc, lies in.
+ * ERR_UNSUPPORTED: memory of another kind (VMM). */
+enum twill_status tw_cuda_ipc_export(const void *ptr, uint8_t handle[TW_CUDA_IPC_BYTES]);
+/** Address, for kernels on `device`, of another process's allocation. Takes milliseconds. */
+enum twill_status tw_cuda_ipc_open(int device, const uint8_t handle[TW_CUDA_IPC_BYTES],
+                                   void **base);
+void tw_cuda_ipc_close(int device, void *base);
+
+/* ---- streams and events ------------------------------------------------------------------------
+ */
+
+/** Does not wait for the default stream. */
+enum twill_status tw_cuda_stream_create(int device, void **stream);
+void tw_cuda_stream_destroy(int device, void *stream);
+enum twill_status tw_cuda_stream_wait(int device, void *stream); /* host waits until it is empty */
+/** The device's error so far, without waiting: OK, or what is wrong with it for good. */
+enum twill_status tw_cuda_stream_query(int device, void *stream, bool *empty);
+/** A graph is being captured from it. stream NULL: the default stream of `device`. An invalid
+ * stream is an error. */
+enum twill_status tw_cuda_stream_capturing(int device, void *stream, bool *capturing);
+
+/** Without timing. */
+enum twill_status tw_cuda_event_create(int device, void **event);
+void tw_cuda_event_destroy(int device, void *event);
+enum twill_status tw_cuda_event_record(int device, void *event, void *stream);
+/** What comes later on stream starts after what was recorded in event. */
+enum twill_status tw_cuda_event_await(int device, void *event, void *stream);
+/** True when all that was recorded has run. */
+enum twill_status tw_cuda_event_done(int device, void *event, bool *done);
+
+/** Device to device, by the copy engines, in stream order; either side may be a peer's. */
+enum twill_status tw_cuda_copy(int device, void *dst, const void *src, size_t bytes, void *stream);
+/** Host waits: any memory to any. */
+enum twill_status tw_cuda_copy_now(int device, void *dst, const void *src, size_t bytes);
+
+#endif
