@@ -55,25 +55,122 @@ AS_IF([test "x$with_$1" = xno], [TW_NOTE([$1], [off, as asked])],
 have_$1=$tw_have
 ])
 
-AC_DEFUN([TW_OPTIONAL_LIBS], [
+# Where a CUDA toolkit keeps its parts: NVCC, tw_cuda_include, tw_cuda_lib; tw_cuda_lack: what is missing
+AC_DEFUN([TW_CUDA_FIND], [
+AS_CASE([$with_cuda],
+  [yes|auto], [tw_cuda_path="$PATH:/usr/local/cuda/bin"; tw_cuda_where="PATH or /usr/local/cuda/bin"],
+  [tw_cuda_dir=$(cd "$with_cuda" 2>/dev/null && pwd)
+   tw_cuda_path="${tw_cuda_dir:-/nowhere}/bin"; tw_cuda_where="$with_cuda/bin"])
+AC_PATH_PROG([NVCC], [nvcc], [], [$tw_cuda_path])
+tw_cuda_include=
+tw_cuda_lib=
+AS_IF([test -z "$NVCC"], [tw_cuda_lack="no nvcc in $tw_cuda_where"], [
+  tw_cuda_real=$(readlink -f "$NVCC")
+  for tw_root in "$tw_cuda_dir" "${NVCC%/bin/nvcc}" "${tw_cuda_real%/bin/nvcc}"; do
+    for tw_target in . "targets/$host_cpu-linux" targets/sbsa-linux; do
+      AS_IF([test -n "$tw_root" && test -z "$tw_cuda_include" && test -f "$tw_root/$tw_target/include/cuda_runtime_api.h"],
+            [tw_cuda_include=$(cd "$tw_root/$tw_target/include" && pwd)])
+      for tw_lib in lib64 lib "lib/$host_cpu-linux-gnu"; do
+        AS_IF([test -n "$tw_root" && test -z "$tw_cuda_lib" && test -f "$tw_root/$tw_target/$tw_lib/libcudart_static.a"],
+              [tw_cuda_lib=$(cd "$tw_root/$tw_target/$tw_lib" && pwd)])
+      done
+    done
+  done
+  AS_IF([test -z "$tw_cuda_include"], [tw_cuda_lack="no cuda_runtime_api.h beside $NVCC"],
+        [test -z "$tw_cuda_lib"], [tw_cuda_lack="no libcudart_static.a beside $NVCC"])])
+])
+
+# What kernels are compiled for: machine code for each capability, and PTX of the highest for what
+# comes later. Of the list that nobody asked for, only what this nvcc knows.
+AC_DEFUN([TW_CUDA_ARCH], [
+tw_cuda_arch=
+tw_cuda_known=$("$NVCC" --list-gpu-code 2>/dev/null | tr '\n' ' ')
+AS_IF([test "x$with_cuda_arch" = xdefault], [
+  for tw_arch in 80 90 100; do
+    AS_CASE([" $tw_cuda_known"], [*" sm_$tw_arch "*], [tw_cuda_arch="$tw_cuda_arch $tw_arch"])
+  done],
+  [tw_cuda_arch=$(echo " $with_cuda_arch" | tr ',' ' ' | sed 's/  */ /g; s/ $//')])
+NVCC_ARCH=
+tw_cuda_ptx=
+for tw_arch in $tw_cuda_arch; do
+  tw_number=$(echo "$tw_arch" | sed 's/@<:@af@:>@$//') # 90a, 100f: variants that are not listed
+  AS_CASE([" $tw_cuda_known"], [*" sm_$tw_number "*], [],
+          [AC_MSG_ERROR([--with-cuda-arch: $NVCC compiles for $tw_cuda_known, not for '$tw_arch'])])
+  NVCC_ARCH="$NVCC_ARCH -gencode arch=compute_$tw_arch,code=sm_$tw_arch"
+  AS_IF([test "$tw_number" -ge "${tw_cuda_ptx_number:-0}"], [tw_cuda_ptx=$tw_arch; tw_cuda_ptx_number=$tw_number])
+done
+AS_IF([test -n "$tw_cuda_ptx"],
+      [NVCC_ARCH="$NVCC_ARCH -gencode arch=compute_$tw_cuda_ptx,code=compute_$tw_cuda_ptx"],
+      [tw_cuda_lack="$NVCC compiles for none of 80, 90 and 100"])
+])
+
+# The parts work together, with this compiler.
+AC_DEFUN([TW_CUDA_TRY], [
+AS_CASE([$tw_cuda_include], [/usr/include], [], [CUDA_CPPFLAGS="-isystem $tw_cuda_include"])
+CUDA_LIBS="-L$tw_cuda_lib -lcudart_static -lrt -lpthread -ldl"
+tw_saved_cppflags=$CPPFLAGS
+tw_saved_libs=$LIBS
+CPPFLAGS="$CPPFLAGS $CUDA_CPPFLAGS"
+LIBS="$CUDA_LIBS $LIBS"
+AC_MSG_CHECKING([whether CUDA's static runtime links])
+AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <cuda.h>
+#include <cuda_runtime_api.h>]], [[void *entry;
+    return cudaGetDriverEntryPointByVersion("cuInit", &entry, 12000, cudaEnableDefault, NULL);]])],
+  [AC_MSG_RESULT([yes])],
+  [AC_MSG_RESULT([no])
+   tw_cuda_lack="the runtime in $tw_cuda_lib does not link (it has to be CUDA 12.5 or newer; config.log says more)"])
+CPPFLAGS=$tw_saved_cppflags
+LIBS=$tw_saved_libs
+AS_IF([test -z "$tw_cuda_lack"], [
+  AC_MSG_CHECKING([whether $NVCC compiles for$tw_cuda_arch])
+  AS_ECHO(["__global__ void tw_probe(int *word) { *word = 1; }"]) >conftest.cu
+  AS_IF(["$NVCC" -std=c++17 $NVCC_ARCH $NVCCFLAGS -c conftest.cu -o conftest.$OBJEXT >&AS_MESSAGE_LOG_FD 2>&1],
+    [AC_MSG_RESULT([yes])],
+    [AC_MSG_RESULT([no])
+     tw_cuda_lack="$NVCC cannot compile (config.log says why; NVCCFLAGS='-ccbin COMPILER' names it another host compiler)"])
+  rm -f conftest.cu conftest.$OBJEXT])
+])
+
+AC_DEFUN([TW_CUDA], [
 AC_ARG_WITH([cuda], [AS_HELP_STRING([--with-cuda@<:@=DIR@:>@], [CUDA toolkit: yes, no, auto or its folder])],
             [], [with_cuda=auto])
-NVCC=
+AC_ARG_WITH([cuda-arch],
+  [AS_HELP_STRING([--with-cuda-arch="80 90 100"],
+    [compute capabilities that kernels are compiled for, and for later ones as PTX of the highest])],
+  [], [with_cuda_arch=default])
+AC_ARG_VAR([NVCC], [CUDA compiler])
+AC_ARG_VAR([NVCCFLAGS], [flags of the CUDA compiler])
 have_cuda=no
-AS_IF([test "x$with_cuda" != xno], [
-  AS_CASE([$with_cuda], [yes|auto], [tw_cuda_path="$PATH:/usr/local/cuda/bin"], [tw_cuda_path="$with_cuda/bin"])
-  AC_PATH_PROG([NVCC], [nvcc], [], [$tw_cuda_path])])
-AS_IF([test -n "$NVCC"], [have_cuda=yes])
+tw_cuda_lack=
+tw_cuda_dir=
+CUDA_CPPFLAGS=
+CUDA_LIBS=
+AS_IF([test "x$with_cuda" = xno], [NVCC=], [
+  TW_CUDA_FIND
+  AS_IF([test -z "$tw_cuda_lack"], [TW_CUDA_ARCH])
+  AS_IF([test -z "$tw_cuda_lack"], [TW_CUDA_TRY])
+  AS_IF([test -z "$tw_cuda_lack"], [have_cuda=yes], [CUDA_CPPFLAGS=; CUDA_LIBS=])])
 AS_IF([test "x$with_cuda" = xno], [TW_NOTE([cuda], [off, as asked])],
-      [test $have_cuda = yes], [TW_NOTE([cuda], [found $NVCC; used by the device kernels once they exist])],
-      [test "x$with_cuda" = xauto], [TW_NOTE([cuda], [off: no nvcc in PATH or /usr/local/cuda/bin])],
-      [AC_MSG_ERROR([--with-cuda=$with_cuda was asked for, but no nvcc was found])])
+      [test $have_cuda = yes],
+      [TW_NOTE([cuda], [$NVCC, kernels for$tw_cuda_arch and PTX of $tw_cuda_ptx; $tw_cuda_lib/libcudart_static.a])
+       AC_DEFINE([TW_HAVE_CUDA], [1], [build with CUDA])],
+      [test "x$with_cuda" = xauto], [TW_NOTE([cuda], [off: $tw_cuda_lack])],
+      [AC_MSG_ERROR([--with-cuda=$with_cuda was asked for, but: $tw_cuda_lack])])
+AC_SUBST([NVCC_ARCH])
+AC_SUBST([CUDA_CPPFLAGS])
+AC_SUBST([CUDA_LIBS])
+AS_IF([test "x$enable_werror" = xyes], [AC_SUBST([NVCC_WERROR], ["--Werror all-warnings"])])
+AM_CONDITIONAL([HAVE_CUDA], [test $have_cuda = yes])
+])
+
+AC_DEFUN([TW_OPTIONAL_LIBS], [
 TW_OPTIONAL([verbs], [infiniband/verbs.h], [ibverbs], [ibv_get_device_list], [libibverbs-dev])
 TW_OPTIONAL([rdmacm], [rdma/rdma_cma.h], [rdmacm], [rdma_create_id], [librdmacm-dev])
 TW_OPTIONAL([ucx], [ucp/api/ucp.h], [ucp], [ucp_get_version], [libucx-dev])
+AS_IF([test $have_cuda = yes], [tw_cuda_option=" cuda-arch=$(echo $tw_cuda_arch | tr ' ' ',')"])
 AC_DEFINE_UNQUOTED([TW_BUILD_FOUND], ["cuda=$have_cuda verbs=$have_verbs rdmacm=$have_rdmacm ucx=$have_ucx"],
                    [optional parts that configure found])
-AC_DEFINE_UNQUOTED([TW_BUILD_OPTIONS], ["sanitizer=$enable_sanitizer werror=$enable_werror"],
+AC_DEFINE_UNQUOTED([TW_BUILD_OPTIONS], ["sanitizer=$enable_sanitizer werror=$enable_werror$tw_cuda_option"],
                    [options given to configure])
 ])
 

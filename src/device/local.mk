@@ -8,3 +8,13 @@ libtwill_core_la_SOURCES += \
 	src/device/exec.c src/device/exec.h src/device/exec_state.h \
 	src/device/exec_shape.c src/device/exec_bind.c src/device/exec_bind_program.c \
 	src/device/exec_step.c src/device/exec_value.c
+
+# Kernels (.cu) and what they share (.h, .cuh) in a build with CUDA; in one without, what answers in
+# their place. All is distributed.
+cuda_sources =
+cuda_stand_in =
+if HAVE_CUDA
+libtwill_core_la_SOURCES += $(cuda_sources)
+else
+libtwill_core_la_SOURCES += $(cuda_stand_in)
+endif
