@@ -19,11 +19,15 @@
  * that take a device leave the calling thread's current device as it was. Streams and events are
  * the runtime's own handles. Any thread. A failure is TWILL_ERR_SYSTEM (TWILL_ERR_NOMEM out of
  * memory) and tw_fail has CUDA's own word for it; no error stays behind in cudaGetLastError.
+ * Where tw_cuda_ready fails all do, with its status and sentence; a device that is not there is
+ * TWILL_ERR_INVALID. Outputs are touched on success only.
  */
 
 /** There are devices. ERR_UNSUPPORTED (tw_fail called): a build without CUDA, no driver, one too
  * old, no device. The first call opens the driver; later ones are one load. */
 enum twill_status tw_cuda_ready(void);
+/** Why there are none, as tw_cuda_ready would say it; NULL where there are. Quiet. */
+const char *tw_cuda_absence(void);
 /** Number of devices; 0 where tw_cuda_ready fails. Quiet. */
 int tw_cuda_device_count(void);
 /** Version of the driver's CUDA and of the runtime, as 13000; 0: none. */
@@ -92,7 +96,8 @@ enum twill_status tw_cuda_stream_wait(int device, void *stream); /* host waits u
 /** The device's error so far, without waiting: OK, or what is wrong with it for good. */
 enum twill_status tw_cuda_stream_query(int device, void *stream, bool *empty);
 /** A graph is being captured from it. stream NULL: the default stream of `device`. An invalid
- * stream is an error. */
+ * stream is an error; ERR_USAGE: the capture was made invalid, or the default stream cannot be used
+ * because of another's capture. */
 enum twill_status tw_cuda_stream_capturing(int device, void *stream, bool *capturing);
 
 /** Without timing. */

@@ -10,4 +10,11 @@ libtwill_core_la_SOURCES += \
 	src/base/host.c src/base/address.c src/base/host.h \
 	src/base/file.c src/base/file.h \
 	src/base/cpus.c src/base/cpus.h \
-	src/base/launcher.c src/base/launcher.h
+	src/base/launcher.c src/base/launcher.h \
+	src/base/cuda.h
+if HAVE_CUDA
+libtwill_core_la_SOURCES += src/base/cuda_rt.c src/base/cuda_rt_memory.c src/base/cuda_rt_stream.c \
+	src/base/cuda_rt.h
+else
+libtwill_core_la_SOURCES += src/base/cuda_none.c
+endif

@@ -5,6 +5,7 @@ tests_base_test_base_SOURCES = \
 	tests/base/capture.h \
 	tests/base/fault.cc tests/base/fault.h \
 	tests/base/test_cpus.cc \
+	tests/base/test_cuda.cc \
 	tests/base/test_file.cc \
 	tests/base/test_host.cc \
 	tests/base/test_address.cc \

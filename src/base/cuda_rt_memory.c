@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: memory of CUDA's runtime: had, found, passed to other processes, copied.
+ * Never knows: what it is for. */
+#include "config.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/cuda_rt.h"
+
+/* Runs what `work` enqueues on a stream of its own and waits for it: the default stream would wait
+ * for all others, and is not to be used while a graph is captured. The device is entered. */
+struct job {
+    void *dst;
+    const void *src; /* NULL: dst is zeroed */
+    size_t bytes;
+};
+
+static cudaError_t job_run(const struct job *job)
+{
+    cudaStream_t stream = NULL;
+    cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    if (error != cudaSuccess)
+        return error;
+    if (job->src)
+        error = cudaMemcpyAsync(job->dst, job->src, job->bytes, cudaMemcpyDefault, stream);
+    else
+        error = cudaMemsetAsync(job->dst, 0, job->bytes, stream);
+    if (error == cudaSuccess)
+        error = cudaStreamSynchronize(stream);
+    cudaError_t closed = cudaStreamDestroy(stream);
+    return error == cudaSuccess ? closed : error;
+}
+
+enum twill_status tw_cuda_alloc(int device, size_t bytes, void **ptr)
+{
+    struct tw_cuda_place place;
+    void *made = NULL;
+    enum twill_status status = tw_cuda_enter(device, &place);
+    if (tw_failed(status))
+        return status;
+    status = tw_cuda_check(cudaMalloc(&made, bytes), "cudaMalloc", device);
+    if (!tw_failed(status) && bytes) {
+        const struct job zero = {.dst = made, .bytes = bytes};
+        status = tw_cuda_check(job_run(&zero), "zeroing new memory", device);
+        if (tw_failed(status))
+            tw_cuda_note(cudaFree(made), "cudaFree", device);
+    }
+    if (!tw_failed(status))
+        *ptr = made;
+    tw_cuda_leave(&place);
+    return status;
+}
+
+void tw_cuda_free(int device, void *ptr)
+{
+    struct tw_cuda_place place;
+    if (!ptr || tw_failed(tw_cuda_enter(device, &place)))
+        return;
+    tw_cuda_note(cudaFree(ptr), "cudaFree", device);
+    tw_cuda_leave(&place);
+}
+
+enum twill_status tw_cuda_pinned_alloc(size_t bytes, void **ptr)
+{
+    struct tw_cuda_place place;
+    void *made = NULL;
+    enum twill_status status = tw_cuda_enter_any(&place);
+    if (tw_failed(status))
+        return status;
+    const unsigned flags = cudaHostAllocPortable | cudaHostAllocMapped;
+    status = tw_cuda_check(cudaHostAlloc(&made, bytes, flags), "cudaHostAlloc", -1);
+    if (!tw_failed(status)) {
+        if (made)
+            memset(made, 0, bytes);
+        *ptr = made;
+    }
+    tw_cuda_leave(&place);
+    return status;
+}
+
+void tw_cuda_pinned_free(void *ptr)
+{
+    struct tw_cuda_place place;
+    if (!ptr || tw_failed(tw_cuda_enter_any(&place)))
+        return;
+    tw_cuda_note(cudaFreeHost(ptr), "cudaFreeHost", -1);
+    tw_cuda_leave(&place);
+}
+
+/* ---- what a pointer is -------------------------------------------------------------------------
+ */
+
+static void memory_name(const struct cudaPointerAttributes *is, struct tw_cuda_memory *found)
+{
+    found->kind = TW_CUDA_PLAIN;
+    found->device = -1;
+    if (is->type == cudaMemoryTypeHost)
+        found->kind = TW_CUDA_PINNED;
+    if (is->type != cudaMemoryTypeDevice && is->type != cudaMemoryTypeManaged)
+        return;
+    found->kind = is->type == cudaMemoryTypeDevice ? TW_CUDA_DEVICE : TW_CUDA_MANAGED;
+    found->device = is->device;
+}
+
+enum twill_status tw_cuda_memory_find(const void *ptr, struct tw_cuda_memory *found)
+{
+    struct tw_cuda_place place;
+    struct cudaPointerAttributes is = {.type = cudaMemoryTypeUnregistered};
+    enum twill_status status = tw_cuda_enter_any(&place);
+    if (tw_failed(status))
+        return status;
+    cudaError_t error = ptr ? cudaPointerGetAttributes(&is, ptr) : cudaSuccess;
+    if (error == cudaErrorInvalidValue) { /* it never saw the pointer */
+        (void)cudaGetLastError();
+        error = cudaSuccess;
+        is.type = cudaMemoryTypeUnregistered;
+    }
+    status = tw_cuda_check(error, "cudaPointerGetAttributes", -1);
+    if (!tw_failed(status))
+        memory_name(&is, found);
+    tw_cuda_leave(&place);
+    return status;
+}
+
+typedef CUresult range_call(CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr);
+typedef CUresult attribute_call(void *value, CUpointer_attribute which, CUdeviceptr ptr);
+
+static range_call *range_entry(void)
+{
+    void *entry = tw_cuda_driver_entry("cuMemGetAddressRange");
+    range_call *call;
+    memcpy(&call, &entry, sizeof call);
+    return call;
+}
+
+static attribute_call *attribute_entry(void)
+{
+    void *entry = tw_cuda_driver_entry("cuPointerGetAttribute");
+    attribute_call *call;
+    memcpy(&call, &entry, sizeof call);
+    return call;
+}
+
+enum twill_status tw_cuda_memory_range(const void *ptr, void **base, size_t *bytes)
+{
+    struct tw_cuda_memory memory;
+    struct tw_cuda_place place;
+    enum twill_status status = tw_cuda_memory_find(ptr, &memory);
+    if (tw_failed(status))
+        return status;
+    if (memory.device < 0)
+        return tw_fail(TWILL_ERR_INVALID, "%p is no memory of a CUDA device", ptr);
+    status = tw_cuda_enter(memory.device, &place);
+    if (tw_failed(status))
+        return status;
+    CUdeviceptr start = 0;
+    size_t size = 0;
+    range_call *range = range_entry();
+    CUresult result =
+        range ? range(&start, &size, (CUdeviceptr)(uintptr_t)ptr) : CUDA_ERROR_NOT_FOUND;
+    tw_cuda_leave(&place);
+    if (result != CUDA_SUCCESS)
+        return tw_fail(TWILL_ERR_INVALID,
+                       "cuMemGetAddressRange on device %d: CUDA driver error %d: %p lies in no "
+                       "allocation",
+                       memory.device, (int)result, ptr);
+    memcpy(base, &start, sizeof *base);
+    *bytes = size;
+    return TWILL_OK;
+}
+
+/* ---- other processes ---------------------------------------------------------------------------
+ */
+
+_Static_assert(sizeof(cudaIpcMemHandle_t) == TW_CUDA_IPC_BYTES, "the size of CUDA's handle");
+
+/* The device of ptr is entered. */
+static bool ipc_capable(const void *ptr)
+{
+    attribute_call *attribute = attribute_entry();
+    int capable = 0;
+    return attribute &&
+           attribute(&capable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
+                     (CUdeviceptr)(uintptr_t)ptr) == CUDA_SUCCESS &&
+           capable;
+}
+
+enum twill_status tw_cuda_ipc_export(const void *ptr, uint8_t handle[TW_CUDA_IPC_BYTES])
+{
+    struct tw_cuda_memory memory;
+    struct tw_cuda_place place;
+    cudaIpcMemHandle_t made;
+    enum twill_status status = tw_cuda_memory_find(ptr, &memory);
+    if (tw_failed(status))
+        return status;
+    if (memory.kind != TW_CUDA_DEVICE)
+        return tw_fail(TWILL_ERR_UNSUPPORTED, "%p is no memory of a CUDA device: no IPC handle",
+                       ptr);
+    status = tw_cuda_enter(memory.device, &place);
+    if (tw_failed(status))
+        return status;
+    if (!ipc_capable(ptr))
+        status = tw_fail(TWILL_ERR_UNSUPPORTED,
+                         "memory at %p of device %d is not from cudaMalloc (mapped by VMM, or of a "
+                         "pool): no IPC handle",
+                         ptr, memory.device);
+    else
+        status = tw_cuda_check(cudaIpcGetMemHandle(&made, (void *)(uintptr_t)ptr),
+                               "cudaIpcGetMemHandle", memory.device);
+    if (!tw_failed(status))
+        memcpy(handle, &made, TW_CUDA_IPC_BYTES);
+    tw_cuda_leave(&place);
+    return status;
+}
+
+enum twill_status tw_cuda_ipc_open(int device, const uint8_t handle[TW_CUDA_IPC_BYTES], void **base)
+{
+    struct tw_cuda_place place;
+    cudaIpcMemHandle_t theirs;
+    void *opened = NULL;
+    enum twill_status status = tw_cuda_enter(device, &place);
+    if (tw_failed(status))
+        return status;
+    memcpy(&theirs, handle, TW_CUDA_IPC_BYTES);
+    status = tw_cuda_check(cudaIpcOpenMemHandle(&opened, theirs, cudaIpcMemLazyEnablePeerAccess),
+                           "cudaIpcOpenMemHandle", device);
+    if (!tw_failed(status))
+        *base = opened;
+    tw_cuda_leave(&place);
+    return status;
+}
+
+void tw_cuda_ipc_close(int device, void *base)
+{
+    struct tw_cuda_place place;
+    if (!base || tw_failed(tw_cuda_enter(device, &place)))
+        return;
+    tw_cuda_note(cudaIpcCloseMemHandle(base), "cudaIpcCloseMemHandle", device);
+    tw_cuda_leave(&place);
+}
+
+/* ---- copies ------------------------------------------------------------------------------------
+ */
+
+enum twill_status tw_cuda_copy(int device, void *dst, const void *src, size_t bytes, void *stream)
+{
+    struct tw_cuda_place place;
+    enum twill_status status = tw_cuda_enter(device, &place);
+    if (tw_failed(status))
+        return status;
+    if (bytes)
+        status =
+            tw_cuda_check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, (cudaStream_t)stream),
+                          "cudaMemcpyAsync", device);
+    tw_cuda_leave(&place);
+    return status;
+}
+
+enum twill_status tw_cuda_copy_now(int device, void *dst, const void *src, size_t bytes)
+{
+    struct tw_cuda_place place;
+    enum twill_status status = tw_cuda_enter(device, &place);
+    if (tw_failed(status))
+        return status;
+    const struct job copy = {.dst = dst, .src = src, .bytes = bytes};
+    if (bytes && !src)
+        status = tw_fail(TWILL_ERR_INVALID, "copy on device %d: the source is NULL", device);
+    else if (bytes)
+        status = tw_cuda_check(job_run(&copy), "copying", device);
+    tw_cuda_leave(&place);
+    return status;
+}
