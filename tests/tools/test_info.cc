@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Knows: what twill-info promises. Never knows: the parameters' meaning. */
+#include "config.h"
+
 #include <gtest/gtest.h>
 
 #include "command.h"
@@ -18,10 +20,42 @@ TEST(Info, ShowsVersionBuildDevicesAndParameters)
     EXPECT_TRUE(contains(c.out, "sanitizer="));
     EXPECT_TRUE(contains(c.out, "cuda="));
     EXPECT_TRUE(contains(c.out, "NUMA node"));
-    EXPECT_TRUE(contains(c.out, "GPUs  none: this build has no GPU support"));
     EXPECT_TRUE(contains(c.out, "TWILL_WARN           = 5s  default 20s  [environment]\n"))
         << c.out;
     EXPECT_TRUE(contains(c.out, "TWILL_STAGING        = 32M  [default]\n")) << c.out;
+}
+
+/* In a build without CUDA, in one on a machine without a driver, and where there are devices. */
+TEST(Info, ListsGpusOrSaysWhyThereAreNone)
+{
+    Command c({kInfo});
+    EXPECT_EQ(c.finish(), 0) << c.err;
+    EXPECT_EQ(c.err, "");
+#ifdef TW_HAVE_CUDA
+    EXPECT_TRUE(contains(c.out, "cuda=yes")) << c.out;
+    EXPECT_TRUE(contains(c.out, "cuda-arch=")) << c.out;
+    EXPECT_FALSE(contains(c.out, "\nCUDA runtime none")) << c.out;
+    const bool driver = !contains(c.out, ", driver none\n");
+    if (driver)
+        EXPECT_TRUE(contains(c.out, "GPU 0  ") || contains(c.out, "GPUs  none: the CUDA driver"))
+            << c.out;
+    else
+        EXPECT_TRUE(contains(c.out, "GPUs  none: no CUDA driver on this machine")) << c.out;
+    if (contains(c.out, "GPU 0  "))
+        EXPECT_TRUE(contains(c.out, " GiB, capability ") && contains(c.out, ", PCI 0")) << c.out;
+#else
+    EXPECT_TRUE(contains(c.out, "cuda=no")) << c.out;
+    EXPECT_TRUE(contains(c.out, "\nCUDA runtime none, driver none\n")) << c.out;
+    EXPECT_TRUE(contains(c.out, "GPUs  none: this build has no CUDA\n")) << c.out;
+#endif
+}
+
+TEST(Info, HidesDevicesThatTheEnvironmentHides)
+{
+    Command c({kInfo}, "", {"CUDA_VISIBLE_DEVICES="});
+    EXPECT_EQ(c.finish(), 0) << c.err;
+    EXPECT_TRUE(contains(c.out, "GPUs  none: ")) << c.out;
+    EXPECT_FALSE(contains(c.out, "GPU 0")) << c.out;
 }
 
 TEST(Info, SaysWhyAValueDoesNotParse)
@@ -50,16 +84,22 @@ TEST(Info, JsonIsOneObject)
     EXPECT_TRUE(contains(c.out, "\"value\": \"quo\\\"te\\\\\""));
     if (!have_tool("python3"))
         GTEST_SKIP() << "python3 is missing";
-    Command python({"python3", "-c",
-                    "import json, sys\n"
-                    "d = json.load(sys.stdin)\n"
-                    "p = {r['name']: r for r in d['parameters']}\n"
-                    "assert p['TWILL_ALGO']['value'] == 'quo\"te\\\\'\n"
-                    "assert p['TWILL_STAGING']['source'] == 'default'\n"
-                    "assert d['devices'][0]['kind'] == 'host' and d['devices'][0]['cpus'] >= 1\n"
-                    "assert d['gpus']['count'] == 0 and d['gpus']['reason']\n"
-                    "assert d['version'] and d['header_version'] and d['build']['compiler']\n"},
-                   c.out);
+    Command python(
+        {"python3", "-c",
+         "import json, sys\n"
+         "d = json.load(sys.stdin)\n"
+         "p = {r['name']: r for r in d['parameters']}\n"
+         "assert p['TWILL_ALGO']['value'] == 'quo\"te\\\\'\n"
+         "assert p['TWILL_STAGING']['source'] == 'default'\n"
+         "assert d['devices'][0]['kind'] == 'host' and d['devices'][0]['cpus'] >= 1\n"
+         "gpus = d['gpus']\n"
+         "assert gpus['count'] == len(gpus['list'])\n"
+         "assert (gpus['count'] == 0) == (gpus['reason'] != '')\n"
+         "for g in gpus['list']:\n"
+         "    assert g['name'] and g['bytes'] > 0 and g['pci'] and '.' in g['capability']\n"
+         "assert d['cuda']['runtime'] and d['cuda']['driver']\n"
+         "assert d['version'] and d['header_version'] and d['build']['compiler']\n"},
+        c.out);
     EXPECT_EQ(python.finish(), 0) << python.err;
 }
 

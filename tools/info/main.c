@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cuda.h"
 #include "base/param.h"
 #include "base/status.h"
 #include "cli.h"
@@ -35,8 +36,6 @@ static const char help[] = "usage: twill-info [--json]\n"
                            "  --json      as one JSON object\n"
                            "  --help, --version\n";
 
-static const char no_gpu[] = "this build has no GPU support";
-
 static const char *source_name(enum tw_param_source source)
 {
     switch (source) {
@@ -52,6 +51,13 @@ static const char *source_name(enum tw_param_source source)
 static const char *version_text(int version, char text[32])
 {
     snprintf(text, 32, "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+    return text;
+}
+
+/* A version as CUDA writes it in a number: 13000. */
+static const char *cuda_version_text(int version, char text[32])
+{
+    snprintf(text, 32, version ? "%d.%d" : "none", version / 1000, version % 1000 / 10);
     return text;
 }
 
@@ -81,6 +87,37 @@ static void print_host(const struct tw_topo_info *info)
     printf("\n");
 }
 
+static void print_gpu(int device)
+{
+    struct tw_cuda_device gpu;
+    if (tw_failed(tw_cuda_device_read(device, &gpu)))
+        printf("  GPU %d  unknown: %s\n", device, tw_fail_text());
+    else
+        printf("  GPU %d  %s, %.1f GiB, capability %d.%d, %d multiprocessors, PCI %s\n", device,
+               gpu.name, (double)gpu.bytes / 0x1p30, gpu.major, gpu.minor, gpu.multiprocessors,
+               gpu.pci);
+}
+
+static void print_gpus(void)
+{
+    if (tw_cuda_absence())
+        printf("  GPUs  none: %s\n", tw_cuda_absence());
+    for (int device = 0; device < tw_cuda_device_count(); device++)
+        print_gpu(device);
+}
+
+static void print_versions(int library)
+{
+    char text[32];
+    int driver = 0;
+    int runtime = 0;
+    tw_cuda_versions(&driver, &runtime);
+    printf("twill %s, header %s\n", version_text(library, text),
+           TEXT(TWILL_VERSION_MAJOR) "." TEXT(TWILL_VERSION_MINOR) "." TEXT(TWILL_VERSION_PATCH));
+    printf("CUDA runtime %s", cuda_version_text(runtime, text));
+    printf(", driver %s\n", cuda_version_text(driver, text));
+}
+
 static void print_parameters(void)
 {
     struct tw_param_row row;
@@ -99,9 +136,7 @@ static void print_parameters(void)
 
 static void print_text(int library, const struct tw_topo_info *info)
 {
-    char text[32];
-    printf("twill %s, header %s\n", version_text(library, text),
-           TEXT(TWILL_VERSION_MAJOR) "." TEXT(TWILL_VERSION_MINOR) "." TEXT(TWILL_VERSION_PATCH));
+    print_versions(library);
     printf("\nbuild\n  compiler  %s\n  options   %s\n  found     %s\n", COMPILER, TW_BUILD_OPTIONS,
            TW_BUILD_FOUND);
     printf("\ndevices\n");
@@ -109,7 +144,7 @@ static void print_text(int library, const struct tw_topo_info *info)
         print_host(info);
     else
         printf("  host  unknown: %s\n", tw_fail_text());
-    printf("  GPUs  none: %s\n", no_gpu);
+    print_gpus();
     print_parameters();
 }
 
@@ -144,8 +179,42 @@ static void json_host(const struct tw_topo_info *info)
     } else {
         json_string("error", tw_fail_text(), "}\n");
     }
-    printf("  ],\n  \"gpus\": {\"count\": 0, ");
-    json_string("reason", no_gpu, "},\n");
+    printf("  ],\n");
+}
+
+static void json_gpu(int device)
+{
+    struct tw_cuda_device gpu;
+    printf("%s\n    {\"device\": %d, ", device ? "," : "", device);
+    if (tw_failed(tw_cuda_device_read(device, &gpu))) {
+        json_string("error", tw_fail_text(), "}");
+        return;
+    }
+    json_string("name", gpu.name, ", ");
+    json_string("pci", gpu.pci, ",\n     ");
+    printf("\"bytes\": %zu, \"capability\": \"%d.%d\", \"multiprocessors\": %d}", gpu.bytes,
+           gpu.major, gpu.minor, gpu.multiprocessors);
+}
+
+static void json_gpus(void)
+{
+    int count = tw_cuda_device_count();
+    printf("  \"gpus\": {\"count\": %d, ", count);
+    json_string("reason", tw_cuda_absence() ? tw_cuda_absence() : "", ", \"list\": [");
+    for (int device = 0; device < count; device++)
+        json_gpu(device);
+    printf("]},\n");
+}
+
+static void json_cuda(void)
+{
+    char text[32];
+    int driver = 0;
+    int runtime = 0;
+    tw_cuda_versions(&driver, &runtime);
+    printf("  \"cuda\": {");
+    json_string("runtime", cuda_version_text(runtime, text), ", ");
+    json_string("driver", cuda_version_text(driver, text), "},\n");
 }
 
 static void json_parameters(void)
@@ -173,7 +242,9 @@ static void print_json(int library, const struct tw_topo_info *info)
     json_string("compiler", COMPILER, ", ");
     json_string("options", TW_BUILD_OPTIONS, ", ");
     json_string("found", TW_BUILD_FOUND, "},\n");
+    json_cuda();
     json_host(info);
+    json_gpus();
     json_parameters();
 }
 
