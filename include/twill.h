@@ -1079,28 +1079,31 @@ TWILL_API enum twill_status twill_recv(void *recvbuf, size_t count, twill_type_t
 /**
  * Memory that the library can map into other processes. Needs no communicator.
  *
- * @param ptr     out, zeroed, aligned to a page; not NULL
+ * @param ptr     out, zeroed, aligned to a page (on a device: to 256 bytes); not NULL
  * @param bytes   0: *ptr is NULL
- * @param device  TWILL_DEVICE_HOST
+ * @param device  TWILL_DEVICE_HOST, or a device's number as CUDA counts in this process
  *
  * @return TWILL_OK
- *         TWILL_ERR_INVALID      ptr is NULL
- *         TWILL_ERR_UNSUPPORTED  any other device: this build has none
- *         TWILL_ERR_NOMEM, TWILL_ERR_SYSTEM
+ *         TWILL_ERR_INVALID      ptr is NULL; or there is no such device
+ *         TWILL_ERR_UNSUPPORTED  no device can be used: a build without CUDA, no driver or one too
+ *                                old, no device; the sentence says which
+ *         TWILL_ERR_NOMEM        also: the device has no more
+ *         TWILL_ERR_SYSTEM
  *
- * Threads: any. Never waits for a peer.
+ * Threads: any. Never waits for a peer. On a device it may wait for kernels that run there.
  */
 TWILL_API enum twill_status twill_mem_alloc(void **ptr, size_t bytes, int device);
 
 /**
- * Free memory of twill_mem_alloc. Calls that use it must be done, registrations of it ended.
+ * Free memory of twill_mem_alloc. Calls that use it must be done, registrations of it ended. A
+ * device's memory is freed once all that runs on the device is done.
  *
  * @param ptr  what twill_mem_alloc gave; NULL: nothing happens
  *
  * @return TWILL_OK
  *         TWILL_ERR_INVALID  ptr is not the start of such memory (freed twice, for instance)
  *
- * Threads: any. Never blocks.
+ * Threads: any. Host memory: never blocks.
  */
 TWILL_API enum twill_status twill_mem_free(void *ptr);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Knows: arguments of the memory calls, which memory is registered with which communicator, and how
- * ranks agree on it.
+/* Knows: arguments of the memory calls, whose memory is whose, which is registered with which
+ * communicator, and how ranks agree on it.
  * Never knows: how memory is mapped. */
 #include "config.h"
 
@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "api/api.h"
+#include "base/cuda.h"
 #include "base/mem.h"
 #include "transport/hostmem.h"
 
@@ -19,25 +20,68 @@ struct twill_reg {
     size_t bytes;
 };
 
+static enum twill_status device_check(int device)
+{
+    if (tw_cuda_absence())
+        return tw_fail(TWILL_ERR_UNSUPPORTED, "mem_alloc: device %d: %s", device,
+                       tw_cuda_absence());
+    if (device < 0 || device >= tw_cuda_device_count())
+        return tw_fail(TWILL_ERR_INVALID, "mem_alloc: there is no device %d: they are 0 to %d",
+                       device, tw_cuda_device_count() - 1);
+    return TWILL_OK;
+}
+
 enum twill_status twill_mem_alloc(void **ptr, size_t bytes, int device)
 {
     if (!ptr)
         return tw_api_error(tw_fail(TWILL_ERR_INVALID, "mem_alloc: the output is NULL"));
     *ptr = NULL;
-    if (device != TWILL_DEVICE_HOST)
-        return tw_api_error(tw_fail(TWILL_ERR_UNSUPPORTED,
-                                    "mem_alloc: device %d: this build serves host memory only",
-                                    device));
+    if (device != TWILL_DEVICE_HOST) {
+        enum twill_status status = device_check(device);
+        if (tw_failed(status))
+            return tw_api_error(status);
+    }
     if (!bytes)
         return TWILL_OK;
-    enum twill_status status = tw_hostmem_alloc(bytes, ptr);
+    enum twill_status status = device == TWILL_DEVICE_HOST ? tw_hostmem_alloc(bytes, ptr)
+                                                           : tw_cuda_alloc(device, bytes, ptr);
     return tw_failed(status) ? tw_api_error(status) : status;
+}
+
+/* Quiet. A device is asked only about what is not the host's: a program that stays on the host
+ * never starts CUDA by freeing. */
+static bool on_host(const void *ptr)
+{
+    struct tw_hostmem found;
+    enum twill_status status = tw_hostmem_find(ptr, 1, &found);
+    if (status == TWILL_OK)
+        close(found.fd);
+    return status != TWILL_ERR_INVALID;
+}
+
+/* The device that ptr is the start of an allocation of, or -1. */
+static int device_of(const void *ptr)
+{
+    struct tw_cuda_memory memory;
+    void *base = NULL;
+    size_t bytes = 0;
+    if (!tw_cuda_device_count() || tw_failed(tw_cuda_memory_find(ptr, &memory)) ||
+        memory.kind != TW_CUDA_DEVICE || tw_failed(tw_cuda_memory_range(ptr, &base, &bytes)))
+        return -1;
+    return base == ptr ? memory.device : -1;
 }
 
 enum twill_status twill_mem_free(void *ptr)
 {
     if (!ptr)
         return TWILL_OK;
+    if (!on_host(ptr)) {
+        int device = device_of(ptr);
+        if (device >= 0) {
+            tw_cuda_free(device, ptr);
+            return TWILL_OK;
+        }
+    }
     enum twill_status status = tw_hostmem_free(ptr);
     return tw_failed(status) ? tw_api_error(status) : status;
 }

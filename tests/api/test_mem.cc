@@ -14,9 +14,6 @@ TEST(Mem, AllocAndFree)
     world::run_alone([] {
         void *p = nullptr;
         EXPECT_EQ(twill_mem_alloc(nullptr, 1, TWILL_DEVICE_HOST), TWILL_ERR_INVALID);
-        EXPECT_EQ(twill_mem_alloc(&p, 1, 0), TWILL_ERR_UNSUPPORTED);
-        EXPECT_NE(world::text(nullptr).find("device 0"), std::string::npos);
-        EXPECT_EQ(p, nullptr);
         EXPECT_OK(twill_mem_alloc(&p, 0, TWILL_DEVICE_HOST), nullptr);
         EXPECT_EQ(p, nullptr);
         EXPECT_OK(twill_mem_free(nullptr), nullptr);
@@ -31,6 +28,38 @@ TEST(Mem, AllocAndFree)
         int local;
         EXPECT_EQ(twill_mem_free(&local), TWILL_ERR_INVALID);
         EXPECT_EQ(twill_mem_alloc(&p, (size_t)1 << 62, TWILL_DEVICE_HOST) < 0, true);
+    });
+}
+
+TEST(Mem, AllocAndFreeOnADevice)
+{
+    world::run_alone([] {
+        void *p = nullptr;
+        const enum twill_status status = twill_mem_alloc(&p, 100001, 0);
+        if (status == TWILL_ERR_UNSUPPORTED) { /* the sentence says why there is none */
+            EXPECT_NE(world::text(nullptr).find("device 0: "), std::string::npos);
+            EXPECT_NE(world::text(nullptr).find("CUDA"), std::string::npos) << world::text(nullptr);
+            EXPECT_EQ(p, nullptr);
+            EXPECT_EQ(twill_mem_alloc(&p, 0, 0), TWILL_ERR_UNSUPPORTED);
+            EXPECT_EQ(twill_mem_alloc(&p, 1, -2), TWILL_ERR_UNSUPPORTED);
+            return;
+        }
+        ASSERT_OK(status, nullptr);
+        ASSERT_NE(p, nullptr);
+        EXPECT_EQ((uintptr_t)p % 256, 0u);
+        EXPECT_EQ(twill_mem_free(static_cast<char *>(p) + 256), TWILL_ERR_INVALID);
+        EXPECT_OK(twill_mem_free(p), nullptr);
+        EXPECT_EQ(twill_mem_free(p), TWILL_ERR_INVALID);
+        EXPECT_OK(twill_mem_alloc(&p, 0, 0), nullptr);
+        EXPECT_EQ(p, nullptr);
+        EXPECT_EQ(twill_mem_alloc(&p, (size_t)1 << 50, 0), TWILL_ERR_NOMEM);
+        EXPECT_EQ(p, nullptr);
+        for (const int none : {-2, 1 << 20}) {
+            EXPECT_EQ(twill_mem_alloc(&p, 1, none), TWILL_ERR_INVALID);
+            EXPECT_NE(world::text(nullptr).find("no device " + std::to_string(none)),
+                      std::string::npos)
+                << world::text(nullptr);
+        }
     });
 }
 
