@@ -85,7 +85,7 @@ static void absence_say(cudaError_t error)
                        "(CUDA_VISIBLE_DEVICES may leave none)",
                        DOTTED(cuda.driver));
     else
-        error_text(text, bytes, error, "cudaGetDeviceCount", -1);
+        error_text(text, bytes, error, "the CUDA driver does not start: cudaGetDeviceCount", -1);
 }
 
 void *tw_cuda_driver_entry(const char *name)
