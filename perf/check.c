@@ -1,249 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Knows: what the output of a call must be, computed here from the inputs' hashes.
- * Never knows: how twill reduces: floats are added in fp64, integers in 64 bits.
- *
- * Inputs are chosen so that a right result is exact in any order of operations (values.c): averages
- * are an exact sum, divided in fp32 (fp64 for float64) and rounded to the type. The exception has a
- * stated tolerance: sums of narrow floats over more ranks than exact sums allow. */
+/* Knows: a checked call, and how to tell what came from what was to come. Never knows: what was to
+ * come (expect.c), where the buffers are. */
 #include "config.h"
 
 #include <math.h>
 #include <string.h>
 #include <time.h>
 
-#include "perf.h"
+#include "team.h"
 
-#define BLOCK 256
 #define POISON 0xa5
-#define GUARD_BYTES 64
 #define BARRIER_LATE_NS 200000
-
-/* Most that an input is multiplied by before it is added. */
-static int weight(const struct perf_case *c)
-{
-    return c->redop == PERF_MULSUM ? PERF_MULSUM_MOST : 1;
-}
-
-static int float_limit(const struct perf_case *c, int ranks, enum perf_kind kind)
-{
-    int digits = perf_type_digits(c->type);
-    if (kind == PERF_SMALL) {
-        double limit = floor(ldexp(1, digits) / ranks / weight(c));
-        return limit < 1 ? 1 : limit > 1 << 20 ? 1 << 20 : (int)limit;
-    }
-    /* the product's exponent stays within the type's range: 6 is the narrowest (f8e4m3) */
-    int range = c->type == TWILL_FLOAT64      ? 1000
-                : digits == 24 || digits == 8 ? 120
-                : c->type == TWILL_FLOAT8E4M3 ? 6
-                                              : 14;
-    return ranks <= range ? 1 : 0;
-}
-
-static struct perf_values values_of(const struct perf_rank *rank, const struct perf_case *c)
-{
-    struct perf_values values = {.type = c->type,
-                                 .kind = PERF_RAW,
-                                 .seed = rank->options->seed,
-                                 .iteration = rank->iteration};
-    if (!perf_op_info(c->op)->reduces || !perf_type_digits(c->type))
-        return values;
-    values.kind = c->redop == TWILL_MAX || c->redop == TWILL_MIN ? PERF_FINITE
-                  : c->redop == TWILL_PROD                       ? PERF_POWER
-                                                                 : PERF_SMALL;
-    values.limit = float_limit(c, rank->size, values.kind);
-    return values;
-}
-
-static bool adds(const struct perf_case *c)
-{
-    return c->redop == TWILL_SUM || c->redop == TWILL_AVG || c->redop == PERF_MULSUM;
-}
-
-/* Bound on the rounding of a sum that is not exact: n roundings of at most n * limit. */
-static double sum_slack(const struct perf_case *c, int ranks)
-{
-    double unit = ldexp(1, -perf_type_digits(c->type));
-    int limit = float_limit(c, ranks, PERF_SMALL);
-    double largest = (double)ranks * limit * weight(c);
-    return largest * unit <= 1 ? 0 : ranks * unit * largest;
-}
-
-void perf_check_tolerance_text(const struct perf_case *c, int ranks, char *text, size_t bytes)
-{
-    bool floats = perf_op_info(c->op)->reduces && perf_type_digits(c->type);
-    if (floats && adds(c) && sum_slack(c, ranks) > 0)
-        snprintf(text, bytes, "%g absolute, for the roundings of %d additions",
-                 sum_slack(c, ranks) / (c->redop == TWILL_AVG ? ranks : 1), ranks);
-    else
-        snprintf(text, bytes, "exact");
-}
-
-/* ---- the reference
- * ------------------------------------------------------------------------------- */
-
-/* n elements of the expected output: bits where they are exact, or numbers with a tolerance. */
-struct expected {
-    uint64_t bits[BLOCK];
-    double number[BLOCK], tolerance[BLOCK];
-    bool is_number;
-};
-
-static uint64_t combine_integers(twill_type_t type, twill_redop_t op, uint64_t a, uint64_t b)
-{
-    bool is_signed = perf_bits_extend(type, UINT64_MAX) == UINT64_MAX && type != TWILL_UINT64;
-    bool less = is_signed ? (int64_t)a < (int64_t)b : a < b;
-    switch (op) {
-    case TWILL_PROD:
-        return a * b;
-    case TWILL_MAX:
-        return less ? b : a;
-    case TWILL_MIN:
-        return less ? a : b;
-    case TWILL_BAND:
-        return a & b;
-    case TWILL_BOR:
-        return a | b;
-    case TWILL_BXOR:
-        return a ^ b;
-    default:
-        return a + b;
-    }
-}
-
-static uint64_t divide_integer(twill_type_t type, uint64_t sum, int ranks)
-{
-    sum = perf_bits_extend(type, sum); /* wrapped as the type does, then divided */
-    if (perf_bits_extend(type, UINT64_MAX) != UINT64_MAX || type == TWILL_UINT64)
-        return sum / (uint64_t)ranks;
-    return (uint64_t)((int64_t)sum / ranks);
-}
-
-static void reduce_integers(const struct perf_values *values, const struct perf_case *c, int ranks,
-                            size_t first, size_t n, struct expected *expected)
-{
-    uint64_t bits[BLOCK];
-    for (int r = 0; r < ranks; r++) {
-        perf_values_bits(values, r, first, n, bits);
-        for (size_t i = 0; i < n; i++) {
-            uint64_t value = perf_bits_extend(c->type, bits[i]);
-            if (c->redop == PERF_MULSUM)
-                value *= (uint64_t)perf_mulsum_scalar(r);
-            expected->bits[i] =
-                r ? combine_integers(c->type, c->redop, expected->bits[i], value) : value;
-        }
-    }
-    uint64_t mask = UINT64_MAX >> (64 - 8 * perf_type_bytes(c->type));
-    for (size_t i = 0; i < n; i++) {
-        if (c->redop == TWILL_AVG)
-            expected->bits[i] = divide_integer(c->type, expected->bits[i], ranks);
-        expected->bits[i] &= mask;
-    }
-}
-
-static double combine_floats(twill_redop_t op, double a, double b)
-{
-    switch (op) {
-    case TWILL_PROD:
-        return a * b;
-    case TWILL_MAX:
-        return a < b || (a == b && signbit(a)) ? b : a; /* -0 is below +0 */
-    case TWILL_MIN:
-        return b < a || (a == b && signbit(b)) ? b : a;
-    default:
-        return a + b;
-    }
-}
-
-/* An exact result: fp64 holds it, and the quotient is rounded as stated above. */
-static uint64_t finish_float(const struct perf_case *c, int ranks, double number)
-{
-    if (c->redop == TWILL_AVG)
-        number = c->type == TWILL_FLOAT64 ? number / ranks : (float)(number / ranks);
-    return perf_bits_round(c->type, number);
-}
-
-static void reduce_floats(const struct perf_values *values, const struct perf_case *c, int ranks,
-                          size_t first, size_t n, struct expected *expected)
-{
-    uint64_t scratch[BLOCK];
-    double value[BLOCK], *number = expected->number;
-    for (int r = 0; r < ranks; r++) {
-        int factor = c->redop == PERF_MULSUM ? perf_mulsum_scalar(r) : 1;
-        perf_values_numbers(values, r, first, n, scratch, value);
-        for (size_t i = 0; i < n; i++)
-            number[i] =
-                r ? combine_floats(c->redop, number[i], factor * value[i]) : factor * value[i];
-    }
-    double slack = adds(c) ? sum_slack(c, ranks) : 0;
-    double unit = ldexp(1, 1 - perf_type_digits(c->type));
-    expected->is_number = slack > 0;
-    for (size_t i = 0; i < n; i++) {
-        if (!expected->is_number) {
-            expected->bits[i] = finish_float(c, ranks, number[i]);
-            continue;
-        }
-        expected->tolerance[i] = slack;
-        if (c->redop != TWILL_AVG)
-            continue;
-        number[i] /= ranks;
-        expected->tolerance[i] = slack / ranks + fabs(number[i]) * unit;
-    }
-}
-
-/* Elements that are one rank's input, block of it by block. */
-static void expect_moved(const struct perf_rank *rank, const struct perf_case *c,
-                         const struct perf_values *values, size_t first, size_t n,
-                         struct expected *expected)
-{
-    if (c->op == PERF_BROADCAST) {
-        perf_values_bits(values, c->root, first, n, expected->bits);
-        return;
-    }
-    if (c->op == PERF_SEND_RECV) {
-        perf_values_bits(values, (rank->rank + rank->size - 1) % rank->size, first, n,
-                         expected->bits);
-        return;
-    }
-    if (!perf_op_info(c->op)->many_out) { /* a scatter */
-        size_t skip = perf_case_in_first(c, rank->size, c->root, rank->rank);
-        perf_values_bits(values, c->root, skip + first, n, expected->bits);
-        return;
-    }
-    size_t done = 0, at = 0; /* of the block of `from` in the output */
-    for (int from = 0; done < n && from < rank->size; from++) {
-        size_t block = perf_case_block(c, rank->size, from, rank->rank);
-        size_t skip = first + done - at; /* of the block */
-        if (skip < block) {
-            size_t some = block - skip < n - done ? block - skip : n - done;
-            skip += perf_case_in_first(c, rank->size, from, rank->rank);
-            perf_values_bits(values, from, skip, some, expected->bits + done);
-            done += some;
-        }
-        at += block;
-    }
-}
-
-static void expect(const struct perf_rank *rank, const struct perf_case *c,
-                   const struct perf_values *values, size_t first, size_t n,
-                   struct expected *expected)
-{
-    expected->is_number = false;
-    if (!perf_op_info(c->op)->reduces) {
-        expect_moved(rank, c, values, first, n, expected);
-        return;
-    }
-    if (perf_op_info(c->op)->many_in)
-        first += perf_case_in_first(c, rank->size, rank->rank, rank->rank);
-    if (perf_type_digits(c->type))
-        reduce_floats(values, c, rank->size, first, n, expected);
-    else
-        reduce_integers(values, c, rank->size, first, n, expected);
-}
 
 /* ---- the comparison
  * ------------------------------------------------------------------------------ */
 
-static bool element_right(const struct perf_case *c, const struct expected *expected, size_t i,
+static bool element_right(const struct perf_case *c, const struct perf_expected *expected, size_t i,
                           uint64_t bits)
 {
     if (!expected->is_number)
@@ -253,7 +25,7 @@ static bool element_right(const struct perf_case *c, const struct expected *expe
 }
 
 static void tell_first(const struct perf_rank *rank, const struct perf_case *c,
-                       const struct expected *expected, size_t i, size_t index, uint64_t bits)
+                       const struct perf_expected *expected, size_t i, size_t index, uint64_t bits)
 {
     const char *name = perf_op_info(c->op)->name;
     if (expected->is_number)
@@ -269,12 +41,12 @@ static void tell_first(const struct perf_rank *rank, const struct perf_case *c,
 static uint64_t compare_output(const struct perf_rank *rank, const struct perf_case *c,
                                const struct perf_values *values)
 {
-    struct expected expected = {.is_number = false};
-    const void *recv = perf_case_recv(rank, c);
+    struct perf_expected expected = {.is_number = false};
+    const char *recv = perf_case_recv_view(rank, c);
     uint64_t wrong = 0;
-    for (size_t first = 0; first < c->recv_count; first += BLOCK) {
-        size_t n = c->recv_count - first < BLOCK ? c->recv_count - first : BLOCK;
-        expect(rank, c, values, first, n, &expected);
+    for (size_t first = 0; first < c->recv_count; first += PERF_BLOCK) {
+        size_t n = c->recv_count - first < PERF_BLOCK ? c->recv_count - first : PERF_BLOCK;
+        perf_expect(rank, c, values, first, n, &expected);
         for (size_t i = 0; i < n; i++) {
             uint64_t bits = perf_bits_load(c->type, recv, first + i);
             if (!element_right(c, &expected, i, bits) && wrong++ == 0)
@@ -288,9 +60,9 @@ static uint64_t compare_output(const struct perf_rank *rank, const struct perf_c
 static uint64_t compare_input(const struct perf_rank *rank, const struct perf_case *c,
                               const struct perf_values *values, const void *data)
 {
-    uint64_t bits[BLOCK], wrong = 0;
-    for (size_t first = 0; first < c->send_count; first += BLOCK) {
-        size_t n = c->send_count - first < BLOCK ? c->send_count - first : BLOCK;
+    uint64_t bits[PERF_BLOCK], wrong = 0;
+    for (size_t first = 0; first < c->send_count; first += PERF_BLOCK) {
+        size_t n = c->send_count - first < PERF_BLOCK ? c->send_count - first : PERF_BLOCK;
         perf_values_bits(values, rank->rank, first, n, bits);
         for (size_t i = 0; i < n; i++)
             wrong += perf_bits_load(c->type, data, first + i) != bits[i];
@@ -321,15 +93,17 @@ static uint64_t compare(const struct perf_rank *rank, const struct perf_case *c,
     if (perf_case_has_output(rank, c))
         wrong += compare_output(rank, c, values);
     else if (!c->in_place)
-        wrong += poison_gone(rank, c, rank->recv, c->recv_count * width,
+        wrong += poison_gone(rank, c, rank->recv.view, c->recv_count * width,
                              "into the receive buffer of a rank that is not the root");
     else
-        wrong += compare_input(rank, c, values, perf_case_send(rank, c));
+        wrong += compare_input(rank, c, values, perf_case_send_view(rank, c));
     if (!c->in_place)
-        wrong += compare_input(rank, c, values, rank->send);
+        wrong += compare_input(rank, c, values, rank->send.view);
     size_t end = c->in_place ? c->size_bytes : c->recv_count * width;
-    wrong += poison_gone(rank, c, rank->recv - GUARD_BYTES, GUARD_BYTES, "before its output");
-    return wrong + poison_gone(rank, c, rank->recv + end, GUARD_BYTES, "behind its output");
+    wrong += poison_gone(rank, c, rank->recv.view - PERF_POISON_BYTES, PERF_POISON_BYTES,
+                         "before its output");
+    return wrong +
+           poison_gone(rank, c, rank->recv.view + end, PERF_POISON_BYTES, "behind its output");
 }
 
 /* ---- the call
@@ -345,18 +119,17 @@ static void spoil_output(const struct perf_rank *rank, const struct perf_case *c
         spoil = c->recv_count;
     if (rank->rank != victim)
         return;
-    char *recv = perf_case_recv(rank, c);
+    char *recv = perf_case_recv_view(rank, c);
     for (size_t i = 0; i < spoil; i++)
         recv[(c->recv_count / spoil * i + 1) * width - 1] ^= (char)0xff;
 }
 
 void perf_check_prepare(const struct perf_rank *rank, const struct perf_case *c)
 {
-    struct perf_values values = values_of(rank, c);
-    size_t bytes = c->size_bytes + GUARD_BYTES;
-    memset(rank->recv - GUARD_BYTES, POISON, GUARD_BYTES + bytes);
-    void *send = c->in_place ? (void *)(uintptr_t)perf_case_send(rank, c) : rank->send;
-    perf_values_store(&values, rank->rank, 0, c->send_count, send);
+    struct perf_values values = perf_values_of(rank, c);
+    size_t bytes = c->size_bytes + PERF_POISON_BYTES;
+    memset(rank->recv.view - PERF_POISON_BYTES, POISON, PERF_POISON_BYTES + bytes);
+    perf_values_store(&values, rank->rank, 0, c->send_count, perf_case_send_view(rank, c));
 }
 
 static uint64_t now_ns(void)
@@ -366,43 +139,57 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* One rank in turn comes late; nobody may leave before it has come. The host's clock is the same
- * for all ranks, so their times compare; they are exchanged by an all_gather. */
-static bool check_barrier(struct perf_rank *rank, const struct perf_case *c, size_t spoil,
+/* One member in turn comes late; nobody may leave before it has come. The host's clock is the same
+ * for all, so their times compare; they are exchanged by an all_gather. */
+static bool check_barrier(const struct perf_team *team, const struct perf_case *c, size_t spoil,
                           uint64_t *wrong)
 {
-    uint64_t mine[2], *all = (uint64_t *)(void *)rank->gather;
-    int late = (int)(rank->iteration % (uint64_t)rank->size);
-    if (!perf_ok(rank, twill_barrier(rank->comm, NULL), "barrier"))
+    uint64_t mine[2], *all = (uint64_t *)(void *)team->gather;
+    int late = (int)(team->ranks[0].iteration % (uint64_t)team->members);
+    if (!perf_team_ok(team, twill_barrier(team->talk, NULL), "barrier"))
         return false;
     uint64_t from_ns = now_ns();
-    while (rank->rank == late && now_ns() - from_ns < BARRIER_LATE_NS)
+    while (team->member == late && now_ns() - from_ns < BARRIER_LATE_NS)
         ;
     mine[0] = now_ns();
-    if (!perf_ok(rank, perf_case_call(rank, c), "barrier"))
+    if (!team->place->once(team, c))
         return false;
     mine[1] = now_ns();
-    if (!perf_ok(rank, twill_all_gather(mine, all, sizeof(mine), TWILL_UINT8, rank->comm, NULL),
-                 "all_gather"))
+    if (!perf_team_ok(team,
+                      twill_all_gather(mine, all, sizeof(mine), TWILL_UINT8, team->talk, NULL),
+                      "all_gather"))
         return false;
     uint64_t last_in_ns = 0;
-    for (int r = 0; r < rank->size; r++)
-        last_in_ns = all[2 * (size_t)r] > last_in_ns ? all[2 * (size_t)r] : last_in_ns;
-    *wrong = mine[1] < last_in_ns || (spoil && rank->rank == 0);
+    for (int m = 0; m < team->members; m++)
+        last_in_ns = all[2 * (size_t)m] > last_in_ns ? all[2 * (size_t)m] : last_in_ns;
+    *wrong = mine[1] < last_in_ns || (spoil && team->member == 0);
     return true;
 }
 
-bool perf_check_call(struct perf_rank *rank, const struct perf_case *c, size_t spoil,
+bool perf_check_call(struct perf_team *team, const struct perf_case *c, size_t spoil,
                      uint64_t *wrong)
 {
-    rank->iteration++;
+    *wrong = 0;
+    for (int i = 0; i < team->count; i++)
+        team->ranks[i].iteration++;
     if (c->op == PERF_BARRIER)
-        return check_barrier(rank, c, spoil, wrong);
-    struct perf_values values = values_of(rank, c);
-    perf_check_prepare(rank, c);
-    if (!perf_ok(rank, perf_case_call(rank, c), perf_op_info(c->op)->name))
+        return check_barrier(team, c, spoil, wrong);
+    for (int i = 0; i < team->count; i++) {
+        struct perf_case own = perf_case_for(&team->ranks[i], c);
+        perf_check_prepare(&team->ranks[i], &own);
+        if (!team->place->put(&team->ranks[i], &own))
+            return false;
+    }
+    if (!team->place->once(team, c))
         return false;
-    spoil_output(rank, c, spoil);
-    *wrong = compare(rank, c, &values);
+    for (int i = 0; i < team->count; i++) {
+        const struct perf_rank *rank = &team->ranks[i];
+        struct perf_case own = perf_case_for(rank, c);
+        struct perf_values values = perf_values_of(rank, &own);
+        if (!team->place->get(rank, &own))
+            return false;
+        spoil_output(rank, &own, spoil);
+        *wrong += compare(rank, &own, &values);
+    }
     return true;
 }

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "perf.h"
+#include "team.h"
 
 static bool file_finish(FILE *file, const char *path)
 {
@@ -69,7 +69,7 @@ static void json_choice(FILE *file, const struct twill_choice *choice)
     fprintf(file, ", \"channels\": %d", choice->channels);
 }
 
-static void json_row(FILE *file, const struct perf_row *row, int ranks)
+static void json_row(FILE *file, const struct perf_row *row, const struct perf_team *team)
 {
     char tolerance[128];
     const struct perf_op_info *info = perf_op_info(row->c.op);
@@ -90,16 +90,16 @@ static void json_row(FILE *file, const struct perf_row *row, int ranks)
         fprintf(file, "\"wrong\": %llu,\n", (unsigned long long)row->wrong);
     else
         fputs("\"wrong\": null,\n", file);
-    perf_check_tolerance_text(&row->c, ranks, tolerance, sizeof(tolerance));
+    perf_check_tolerance_text(&row->c, team->size, tolerance, sizeof(tolerance));
     fprintf(file, "     \"tolerance\": \"%s\", ", tolerance);
     json_choice(file, &row->choice);
-    fputc('}', file);
+    fprintf(file, ", \"lib\": \"%s\"}", team->library->name);
 }
 
-static void json_facts(FILE *file, const struct perf_rank *rank, const struct perf_rows *rows)
+static void json_facts(FILE *file, const struct perf_team *team, const struct perf_rows *rows)
 {
-    const struct perf_options *options = rank->options;
-    char host[256] = "", started[32] = "";
+    const struct perf_options *options = team->options;
+    char host[256] = "", started[32] = "", measured[32], place[512];
     int version = 0;
     time_t now = time(NULL);
     struct tm utc;
@@ -116,18 +116,23 @@ static void json_facts(FILE *file, const struct perf_rank *rank, const struct pe
     fprintf(file, ", \"cpus\": %ld, \"written\": \"%s\",\n", sysconf(_SC_NPROCESSORS_ONLN),
             started);
     fprintf(file,
-            "  \"ranks\": %d, \"processes\": %d, \"threads\": %d, \"device\": \"host\", "
-            "\"registered\": %d,\n",
-            rank->size, rank->processes, options->threads, options->registered);
+            "  \"ranks\": %d, \"processes\": %d, \"threads\": %d, \"gpus\": %d, "
+            "\"device\": \"%s\", \"graph\": %d, \"registered\": %d,\n",
+            team->size, team->processes, options->threads, options->cuda ? team->count : 0,
+            team->place->name, options->graph > 0 ? options->graph : 0, options->registered);
+    team->library->version(measured, sizeof(measured));
+    team->place->describe(team, place, sizeof(place));
+    fprintf(file, "  \"lib\": \"%s\", \"lib_version\": \"%s\", \"place\": ", team->library->name,
+            measured);
+    json_string(file, place);
+    fputs(",\n", file);
     fprintf(file,
             "  \"iterations\": %d, \"warmup\": %d, \"checks\": %d, \"seed\": %llu, "
             "\"uneven\": %d,\n",
             options->iterations, options->warmup, options->checks,
             (unsigned long long)options->seed, options->uneven);
-    fputs("  \"time_us_is\": \"mean of back-to-back calls between barriers, maximum over the "
-          "ranks; min, median, p99 and max are of single calls, each the maximum over the "
-          "ranks\",\n",
-          file);
+    fprintf(file, "  \"volume\": %zu, \"time_us_is\": \"%s\",\n", options->volume,
+            team->place->time_is(options));
     if (options->checks)
         fprintf(file, "  \"wrong\": %llu, ", (unsigned long long)rows->wrong);
     else
@@ -136,29 +141,29 @@ static void json_facts(FILE *file, const struct perf_rank *rank, const struct pe
             rows->busbw_rows ? rows->busbw_sum / (double)rows->busbw_rows : 0);
 }
 
-static bool json_write(const char *path, const struct perf_rank *rank, const struct perf_rows *rows)
+static bool json_write(const char *path, const struct perf_team *team, const struct perf_rows *rows)
 {
     FILE *file = file_open(path, "we");
     if (!file)
         return false;
     fputs("{\n", file);
-    json_facts(file, rank, rows);
+    json_facts(file, team, rows);
     fputs("  \"results\": [", file);
     for (size_t i = 0; i < rows->count; i++) {
         fputs(i ? ",\n" : "\n", file);
-        json_row(file, &rows->rows[i], rank->size);
+        json_row(file, &rows->rows[i], team);
     }
     fputs("\n  ]\n}\n", file);
     return file_finish(file, path);
 }
 
-bool perf_csv_write(const char *path, const struct perf_rows *rows)
+bool perf_csv_write(const char *path, const struct perf_team *team, const struct perf_rows *rows)
 {
     FILE *file = file_open(path, "we");
     if (!file)
         return false;
     fputs("op,size_bytes,count,type,redop,root,inplace,time_us,time_us_min,time_us_median,"
-          "time_us_p99,time_us_max,algbw_gbs,busbw_gbs,wrong,algo,proto,channels\n",
+          "time_us_p99,time_us_max,algbw_gbs,busbw_gbs,wrong,algo,proto,channels,lib\n",
           file);
     for (size_t i = 0; i < rows->count; i++) {
         const struct perf_row *row = &rows->rows[i];
@@ -171,22 +176,23 @@ bool perf_csv_write(const char *path, const struct perf_rows *rows)
         if (row->checked)
             fprintf(file, "%llu", (unsigned long long)row->wrong);
         if (row->choice.algo[0])
-            fprintf(file, ",%s,%s,%d\n", row->choice.algo, row->choice.proto, row->choice.channels);
+            fprintf(file, ",%s,%s,%d,", row->choice.algo, row->choice.proto, row->choice.channels);
         else
-            fputs(",,,\n", file);
+            fputs(",,,,", file);
+        fprintf(file, "%s\n", team->library->name);
     }
     return file_finish(file, path);
 }
 
-bool perf_files_write(const struct perf_rank *rank, const struct perf_rows *rows)
+bool perf_files_write(const struct perf_team *team, const struct perf_rows *rows)
 {
-    const struct perf_options *options = rank->options;
+    const struct perf_options *options = team->options;
     bool good = true;
     if (options->json)
-        good &= json_write(options->json, rank, rows);
+        good &= json_write(options->json, team, rows);
     if (options->csv)
-        good &= perf_csv_write(options->csv, rows);
+        good &= perf_csv_write(options->csv, team, rows);
     if (options->plot)
-        good &= perf_plot_write(options->plot, rank, rows);
+        good &= perf_plot_write(options->plot, team, rows);
     return good;
 }

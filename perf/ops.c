@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Knows: each operation's call, sizes, in-place form and bus factor. Never knows: time, values. */
+/* Knows: each operation's sizes, blocks, in-place form and bus factor. Never knows: time, values,
+ * how a library is called. */
 #include "config.h"
 
 #include "perf.h"
@@ -156,6 +157,19 @@ void perf_case_shape(const struct perf_rank *rank, struct perf_case *c, size_t b
     c->size_bytes = all * width;
 }
 
+struct perf_case perf_case_for(const struct perf_rank *rank, const struct perf_case *c)
+{
+    const struct perf_op_info *info = &infos[c->op];
+    struct perf_case own = *c;
+    if (!c->uneven)
+        return own;
+    if (!info->many_in)
+        own.send_count = perf_case_block(c, rank->size, rank->rank, 0);
+    if (!info->many_out)
+        own.recv_count = perf_case_block(c, rank->size, 0, rank->rank);
+    return own;
+}
+
 void perf_case_counts(const struct perf_rank *rank, const struct perf_case *c)
 {
     const struct perf_op_info *info = &infos[c->op];
@@ -173,119 +187,42 @@ bool perf_case_has_output(const struct perf_rank *rank, const struct perf_case *
     return !at_root || rank->rank == c->root;
 }
 
-/* ---- buffers and calls -----------------------------------------------------------------------
+/* ---- buffers ---------------------------------------------------------------------------------
  * In place, the receive buffer holds both: the larger side fills it, the smaller is this rank's
  * part. */
 
-const void *perf_case_send(const struct perf_rank *rank, const struct perf_case *c)
+static size_t send_at(const struct perf_rank *rank, const struct perf_case *c)
 {
     const struct perf_op_info *info = &infos[c->op];
-    if (!c->in_place)
-        return rank->send;
-    if (!info->many_out || info->many_in)
-        return rank->recv;
-    return rank->recv +
-           perf_case_out_first(c, rank->size, rank->rank, rank->rank) * perf_type_bytes(c->type);
+    if (!c->in_place || !info->many_out || info->many_in)
+        return 0;
+    return perf_case_out_first(c, rank->size, rank->rank, rank->rank) * perf_type_bytes(c->type);
+}
+
+static size_t recv_at(const struct perf_rank *rank, const struct perf_case *c)
+{
+    const struct perf_op_info *info = &infos[c->op];
+    if (!c->in_place || !info->many_in || info->many_out)
+        return 0;
+    return perf_case_in_first(c, rank->size, rank->rank, rank->rank) * perf_type_bytes(c->type);
+}
+
+const void *perf_case_send(const struct perf_rank *rank, const struct perf_case *c)
+{
+    return (c->in_place ? rank->recv.data : rank->send.data) + send_at(rank, c);
 }
 
 void *perf_case_recv(const struct perf_rank *rank, const struct perf_case *c)
 {
-    const struct perf_op_info *info = &infos[c->op];
-    if (!c->in_place || !info->many_in || info->many_out)
-        return rank->recv;
-    return rank->recv +
-           perf_case_in_first(c, rank->size, rank->rank, rank->rank) * perf_type_bytes(c->type);
+    return rank->recv.data + recv_at(rank, c);
 }
 
-static twill_redop_t redop_of(const struct perf_rank *rank, const struct perf_case *c)
+char *perf_case_send_view(const struct perf_rank *rank, const struct perf_case *c)
 {
-    return c->redop == PERF_MULSUM ? rank->mulsum : c->redop;
+    return (c->in_place ? rank->recv.view : rank->send.view) + send_at(rank, c);
 }
 
-static enum twill_status call_v(const struct perf_rank *rank, const struct perf_case *c,
-                                const void *send, void *recv)
+char *perf_case_recv_view(const struct perf_rank *rank, const struct perf_case *c)
 {
-    const size_t *sends = rank->counts, *recvs = rank->counts + rank->size;
-    twill_comm_t comm = rank->comm;
-    switch (c->op) {
-    case PERF_REDUCE_SCATTER_V:
-        return twill_reduce_scatter_v(send, recv, sends, NULL, c->type, redop_of(rank, c), comm,
-                                      NULL);
-    case PERF_ALL_GATHER_V:
-        return twill_all_gather_v(send, recv, recvs, NULL, c->type, comm, NULL);
-    case PERF_ALL_TO_ALL_V:
-        return twill_all_to_all_v(send, sends, NULL, recv, recvs, NULL, c->type, comm, NULL);
-    case PERF_GATHER_V:
-        return twill_gather_v(send, c->send_count, recv, recvs, NULL, c->type, c->root, comm, NULL);
-    default:
-        return twill_scatter_v(send, sends, NULL, recv, c->recv_count, c->type, c->root, comm,
-                               NULL);
-    }
-}
-
-/* A ring: to the right, from the left; one rank sends to itself. */
-static enum twill_status call_send_recv(const struct perf_rank *rank, const struct perf_case *c)
-{
-    int right = (rank->rank + 1) % rank->size;
-    int left = (rank->rank + rank->size - 1) % rank->size;
-    enum twill_status status = twill_group_start();
-    if (status < 0)
-        return status;
-    enum twill_status sent =
-        twill_send(perf_case_send(rank, c), c->count, c->type, right, rank->comm, NULL);
-    enum twill_status received =
-        twill_recv(perf_case_recv(rank, c), c->count, c->type, left, rank->comm, NULL);
-    status = twill_group_end();
-    return sent < 0 ? sent : received < 0 ? received : status;
-}
-
-enum twill_status perf_mulsum_begin(struct perf_rank *rank, const struct perf_case *c)
-{
-    int value = perf_mulsum_scalar(rank->rank);
-    char scalar[8];
-    if (!infos[c->op].reduces || c->redop != PERF_MULSUM)
-        return TWILL_OK;
-    perf_bits_store(c->type, scalar, 0,
-                    perf_type_digits(c->type) ? perf_bits_round(c->type, value) : (uint64_t)value);
-    return twill_op_create_premul_sum(&rank->mulsum, scalar, c->type, TWILL_SCALAR_VALUE,
-                                      rank->comm);
-}
-
-enum twill_status perf_mulsum_end(const struct perf_rank *rank, const struct perf_case *c)
-{
-    if (!infos[c->op].reduces || c->redop != PERF_MULSUM)
-        return TWILL_OK;
-    return twill_op_destroy(rank->mulsum, rank->comm);
-}
-
-enum twill_status perf_case_call(const struct perf_rank *rank, const struct perf_case *c)
-{
-    const void *send = perf_case_send(rank, c);
-    void *recv = perf_case_recv(rank, c);
-    twill_comm_t comm = rank->comm;
-    twill_redop_t redop = redop_of(rank, c);
-    switch (c->op) {
-    case PERF_ALL_REDUCE:
-        return twill_all_reduce(send, recv, c->count, c->type, redop, comm, NULL);
-    case PERF_REDUCE:
-        return twill_reduce(send, recv, c->count, c->type, redop, c->root, comm, NULL);
-    case PERF_BROADCAST:
-        return twill_broadcast(send, recv, c->count, c->type, c->root, comm, NULL);
-    case PERF_REDUCE_SCATTER:
-        return twill_reduce_scatter(send, recv, c->count, c->type, redop, comm, NULL);
-    case PERF_ALL_GATHER:
-        return twill_all_gather(send, recv, c->count, c->type, comm, NULL);
-    case PERF_ALL_TO_ALL:
-        return twill_all_to_all(send, recv, c->count, c->type, comm, NULL);
-    case PERF_GATHER:
-        return twill_gather(send, recv, c->count, c->type, c->root, comm, NULL);
-    case PERF_SCATTER:
-        return twill_scatter(send, recv, c->count, c->type, c->root, comm, NULL);
-    case PERF_SEND_RECV:
-        return call_send_recv(rank, c);
-    case PERF_BARRIER:
-        return twill_barrier(comm, NULL);
-    default:
-        return call_v(rank, c, send, recv);
-    }
+    return rank->recv.view + recv_at(rank, c);
 }

@@ -31,9 +31,15 @@ static const char help[] =
     "  -o OP        sum (default), prod, max, min, avg; band, bor, bxor (integers);\n"
     "               mulsum (each rank's input times a scalar of its own); or all\n"
     "  -r ROOT      root of rooted operations (0); -1 or all: each rank in turn\n"
-    "  -t THREADS   ranks of each process, one a thread (1)\n"
-    "  -R 0|1       1: buffers of twill_mem_alloc, registered with the communicator (0)\n"
-    "  --device D   host (default); cuda is not in this build, nor are -g GPUS, -G GRAPH, -R 2\n"
+    "  -t THREADS   threads of each process, with a rank each (1)\n"
+    "  -R 0|1|2     1: registered buffers, on the host of twill_mem_alloc (0)\n"
+    "  --device D   host (default) or cuda; with cuda also:\n"
+    "  -g GPUS      ranks of each thread, one a GPU while there are enough (1)\n"
+    "  -G N         0: calls on streams; N: -n calls in a graph, replayed N times (0)\n"
+    "  -R 2         registered buffers of twill_mem_alloc (NCCL: symmetric windows)\n"
+    "  --peer nccl[=FILE]  the same calls of NCCL's library (libnccl.so.2)\n"
+    "  --sizes S,S,...     these sizes instead of -b, -e, -f, -i\n"
+    "  --volume BYTES      fewer timed calls of sizes with which they would move more\n"
     "  --uneven     blocks of the v-variants fall from twice the mean (rank 0) to none\n"
     "  --seed S     of the inputs (1)\n"
     "  --list       say which algorithm each size would use\n"
@@ -50,6 +56,9 @@ static const char help[] =
 
 enum {
     OPT_DEVICE = 256,
+    OPT_PEER,
+    OPT_SIZES,
+    OPT_VOLUME,
     OPT_SEED,
     OPT_UNEVEN,
     OPT_LIST,
@@ -77,6 +86,9 @@ static const struct option long_options[] = {
     {"cudagraph", required_argument, NULL, 'G'},
     {"local_register", required_argument, NULL, 'R'},
     {"device", required_argument, NULL, OPT_DEVICE},
+    {"peer", required_argument, NULL, OPT_PEER},
+    {"sizes", required_argument, NULL, OPT_SIZES},
+    {"volume", required_argument, NULL, OPT_VOLUME},
     {"uneven", no_argument, NULL, OPT_UNEVEN},
     {"seed", required_argument, NULL, OPT_SEED},
     {"list", no_argument, NULL, OPT_LIST},
@@ -88,37 +100,6 @@ static const struct option long_options[] = {
     {"version", no_argument, NULL, OPT_VERSION},
     {NULL, 0, NULL, 0},
 };
-
-/* our name, nccl-tests' name, bytes */
-struct type_row {
-    const char *name, *other;
-    size_t bytes;
-};
-static const struct type_row type_rows[PERF_TYPE_COUNT] = {
-    [TWILL_INT8] = {"int8", "char", 1},
-    [TWILL_UINT8] = {"uint8", "uint8", 1},
-    [TWILL_INT32] = {"int32", "int", 4},
-    [TWILL_UINT32] = {"uint32", "uint32", 4},
-    [TWILL_INT64] = {"int64", "int64", 8},
-    [TWILL_UINT64] = {"uint64", "uint64", 8},
-    [TWILL_FLOAT16] = {"float16", "half", 2},
-    [TWILL_FLOAT32] = {"float32", "float", 4},
-    [TWILL_FLOAT64] = {"float64", "double", 8},
-    [TWILL_BFLOAT16] = {"bfloat16", "bf16", 2},
-    [TWILL_FLOAT8E4M3] = {"float8e4m3", "f8e4m3", 1},
-    [TWILL_FLOAT8E5M2] = {"float8e5m2", "f8e5m2", 1},
-};
-static const char *const redop_names[PERF_REDOP_COUNT] = {"sum",  "prod", "max",  "min",   "avg",
-                                                          "band", "bor",  "bxor", "mulsum"};
-
-const char *perf_type_name(twill_type_t type) { return type_rows[type].name; }
-const char *perf_redop_name(twill_redop_t redop) { return redop_names[redop]; }
-bool perf_redop_fits(twill_redop_t redop, twill_type_t type)
-{
-    return perf_type_digits(type) == 0 ||
-           (redop != TWILL_BAND && redop != TWILL_BOR && redop != TWILL_BXOR);
-}
-size_t perf_type_bytes(twill_type_t type) { return type_rows[type].bytes; }
 
 static int parse_u64(const char *option, const char *text, uint64_t *value)
 {
@@ -144,8 +125,7 @@ static int parse_type(struct perf_options *options, const char *text)
     options->all_types = strcmp(text, "all") == 0;
     options->type_count = 0;
     for (int i = 0; i < PERF_TYPE_COUNT; i++)
-        if (options->all_types || strcmp(text, type_rows[i].name) == 0 ||
-            strcmp(text, type_rows[i].other) == 0)
+        if (options->all_types || perf_type_named((twill_type_t)i, text))
             options->types[options->type_count++] = (twill_type_t)i;
     return options->type_count ? CLI_GO_ON : cli_usage("-d: unknown type '%s'", text);
 }
@@ -155,7 +135,7 @@ static int parse_redop(struct perf_options *options, const char *text)
     options->all_redops = strcmp(text, "all") == 0;
     options->redop_count = 0;
     for (int i = 0; i < PERF_REDOP_COUNT; i++)
-        if (options->all_redops || strcmp(text, redop_names[i]) == 0)
+        if (options->all_redops || strcmp(text, perf_redop_name((twill_redop_t)i)) == 0)
             options->redops[options->redop_count++] = (twill_redop_t)i;
     return options->redop_count ? CLI_GO_ON : cli_usage("-o: unknown operation '%s'", text);
 }
@@ -163,6 +143,7 @@ static int parse_redop(struct perf_options *options, const char *text)
 static int parse_op(struct perf_options *options, const char *text)
 {
     bool all = strcmp(text, "all") == 0, found = false;
+    options->all_ops |= all;
     for (int i = 0; i < PERF_OP_COUNT; i++) {
         if (!all && strcmp(text, perf_op_info((enum perf_op)i)->name) != 0)
             continue;
@@ -182,28 +163,44 @@ static int parse_root(struct perf_options *options, const char *text)
     return CLI_GO_ON;
 }
 
-static int parse_absent(int option)
+static int parse_device(struct perf_options *options, const char *text)
 {
-    switch (option) {
-    case 'g':
-        return cli_usage("-g: this build has no GPU support; ranks of host memory come from "
-                         "twill-run -n and -t");
-    case 'G':
-        return cli_usage("-G: this build has no CUDA graphs, since it has no GPU support");
-    default:
-        if (strcmp(optarg, "host") == 0)
-            return CLI_GO_ON;
-        return strcmp(optarg, "cuda") == 0
-                   ? cli_usage("--device cuda: this build has no GPU support")
-                   : cli_usage("--device takes host or cuda, not '%s'", optarg);
-    }
+    options->cuda = strcmp(text, "cuda") == 0;
+    return options->cuda || strcmp(text, "host") == 0
+               ? CLI_GO_ON
+               : cli_usage("--device takes host or cuda, not '%s'", text);
 }
 
-static int parse_registered(struct perf_options *options, const char *text)
+/* nccl, or nccl=FILE */
+static int parse_peer(struct perf_options *options, const char *text)
 {
-    if (strcmp(text, "2") == 0)
-        return cli_usage("-R 2: symmetric windows are not in this build");
-    return cli_int("-R", text, 0, 1, &options->registered);
+    options->nccl = strncmp(text, "nccl", 4) == 0 && (!text[4] || (text[4] == '=' && text[5]));
+    options->nccl_path = options->nccl && text[4] ? text + 5 : NULL;
+    return options->nccl ? CLI_GO_ON : cli_usage("--peer takes nccl or nccl=FILE, not '%s'", text);
+}
+
+/* 8,2K,32K: they ascend. */
+static int parse_sizes(struct perf_options *options, const char *text)
+{
+    size_t last = 0;
+    for (options->size_count = 0; *text; options->size_count++) {
+        char one[32];
+        size_t length = strcspn(text, ","), size = 0;
+        if (length >= sizeof(one) || options->size_count == PERF_MAX_LISTED)
+            return cli_usage("--sizes takes at most %d sizes, comma-separated", PERF_MAX_LISTED);
+        memcpy(one, text, length);
+        one[length] = '\0';
+        int status = parse_bytes("--sizes", one, &size);
+        if (status != CLI_GO_ON)
+            return status;
+        if (size <= last)
+            return cli_usage("--sizes: they ascend, and %s does not", one);
+        options->sizes[options->size_count] = last = size;
+        text += length + (text[length] == ',');
+    }
+    if (!options->size_count)
+        return cli_usage("--sizes takes sizes, comma-separated");
+    return CLI_GO_ON;
 }
 
 static int parse_number(struct perf_options *options, int option)
@@ -225,6 +222,14 @@ static int parse_number(struct perf_options *options, int option)
         return cli_int("-c", optarg, 0, 1000000, &options->checks);
     case 't':
         return cli_int("-t", optarg, 1, PERF_MAX_THREADS, &options->threads);
+    case 'g':
+        return cli_int("-g", optarg, 1, PERF_MAX_GPUS, &options->gpus);
+    case 'G':
+        return cli_int("-G", optarg, 0, PERF_MAX_REPLAYS, &options->graph);
+    case 'R':
+        return cli_int("-R", optarg, 0, 2, &options->registered);
+    case OPT_VOLUME:
+        return parse_bytes("--volume", optarg, &options->volume);
     case OPT_SEED:
         return parse_u64("--seed", optarg, &options->seed);
     default:
@@ -241,12 +246,12 @@ static int parse_one(struct perf_options *options, int option)
         return parse_redop(options, optarg);
     case 'r':
         return parse_root(options, optarg);
-    case 'R':
-        return parse_registered(options, optarg);
-    case 'g':
-    case 'G':
     case OPT_DEVICE:
-        return parse_absent(option);
+        return parse_device(options, optarg);
+    case OPT_PEER:
+        return parse_peer(options, optarg);
+    case OPT_SIZES:
+        return parse_sizes(options, optarg);
     case OPT_UNEVEN:
         options->uneven = true;
         return CLI_GO_ON;
@@ -276,6 +281,12 @@ static int parse_one(struct perf_options *options, int option)
 size_t perf_options_next_size(const struct perf_options *options, size_t from)
 {
     size_t next = from;
+    if (options->size_count) {
+        int i = 0;
+        while (i < options->size_count && options->sizes[i] <= from)
+            i++;
+        return i < options->size_count ? options->sizes[i] : 0;
+    }
     if (options->step_bytes)
         next = from + options->step_bytes;
     else if (from > SIZE_MAX / (size_t)options->step_factor)
@@ -285,6 +296,17 @@ size_t perf_options_next_size(const struct perf_options *options, size_t from)
     return next > from && next <= options->max_bytes ? next : 0;
 }
 
+int perf_options_calls(const struct perf_options *options, size_t bytes)
+{
+    int calls = options->iterations;
+    if (!options->volume || !bytes || options->volume / bytes >= (size_t)calls)
+        return calls;
+    int fewer = (int)(options->volume / bytes);
+    if (fewer < PERF_LEAST_CALLS)
+        fewer = PERF_LEAST_CALLS;
+    return fewer < calls ? fewer : calls;
+}
+
 /* What single options cannot know. */
 static int check_together(const struct perf_options *options)
 {
@@ -292,8 +314,8 @@ static int check_together(const struct perf_options *options)
         return cli_usage("no operation given");
     if (!options->all_redops && !options->all_types &&
         !perf_redop_fits(options->redops[0], options->types[0]))
-        return cli_usage("-o %s is of integers, not of %s", redop_names[options->redops[0]],
-                         type_rows[options->types[0]].name);
+        return cli_usage("-o %s is of integers, not of %s", perf_redop_name(options->redops[0]),
+                         perf_type_name(options->types[0]));
     if (options->min_bytes < 1)
         return cli_usage("-b must be at least 1");
     if (options->min_bytes > options->max_bytes)
@@ -302,7 +324,10 @@ static int check_together(const struct perf_options *options)
     for (size_t size = options->min_bytes; size; size = perf_options_next_size(options, size))
         if (++sizes > PERF_MAX_SIZES)
             return cli_usage("more than %d sizes", PERF_MAX_SIZES);
-    double needed = 2.0 * (double)options->max_bytes * options->threads;
+    if (options->cuda && options->checks == 0)
+        return CLI_GO_ON; /* the host holds no copies */
+    double needed = 2.0 * (double)options->max_bytes * options->threads *
+                    (options->gpus > 1 ? options->gpus : 1);
     double present = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     if (present > 0 && needed > present)
         return cli_usage(
@@ -326,6 +351,7 @@ int perf_options_parse(struct perf_options *options, int argc, char **argv)
         .redops = {TWILL_SUM},
         .redop_count = 1,
         .threads = 1,
+        .graph = -1,
         .seed = 1,
     };
     int option;
@@ -339,6 +365,10 @@ int perf_options_parse(struct perf_options *options, int argc, char **argv)
         int status = parse_op(options, argv[i]);
         if (status != CLI_GO_ON)
             return status;
+    }
+    if (options->size_count) { /* wherever -b and -e stood */
+        options->min_bytes = options->sizes[0];
+        options->max_bytes = options->sizes[options->size_count - 1];
     }
     return check_together(options);
 }

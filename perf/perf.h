@@ -42,6 +42,10 @@ enum perf_op {
  * perf_mulsum_scalar of the rank. */
 #define PERF_MULSUM ((twill_redop_t)(PERF_REDOP_COUNT - 1))
 #define PERF_MAX_SIZES 10000
+#define PERF_MAX_LISTED 64
+#define PERF_MAX_GPUS 64
+#define PERF_MAX_REPLAYS 1000
+#define PERF_LEAST_CALLS 2 /* that --volume leaves of -n */
 #define PERF_MAX_THREADS 1024
 #define PERF_ROOT_ALL (-1)
 
@@ -50,27 +54,44 @@ struct perf_options {
     int op_count;
     size_t min_bytes, max_bytes, step_bytes; /* step_bytes 0: step_factor is used */
     int step_factor;
+    size_t sizes[PERF_MAX_LISTED]; /* --sizes, ascending; with size_count they are the sweep */
+    int size_count;
     int iterations, warmup, checks;
+    size_t volume; /* bytes that the timed calls of a row may come to, or 0 for any */
     twill_type_t types[PERF_TYPE_COUNT];
     int type_count;
     twill_redop_t redops[PERF_REDOP_COUNT];
     int redop_count;
     bool all_types, all_redops; /* asked for by "all": pairs that do not fit are left out */
+    bool all_ops;               /* likewise: those that a peer does not have */
     int root;                   /* PERF_ROOT_ALL: every rank in turn */
     int threads;
-    bool list;      /* say what would run; run nothing */
-    bool uneven;    /* the v-variants' blocks differ in size */
-    int registered; /* 0 plain memory, 1 memory of twill_mem_alloc, registered */
+    bool cuda;   /* --device cuda */
+    int gpus;    /* ranks a thread drives; 0: -g was not given */
+    int graph;   /* 0: calls on a stream; else how often their graph is replayed; -1: not given */
+    bool nccl;   /* --peer: the calls go to NCCL */
+    bool list;   /* say what would run; run nothing */
+    bool uneven; /* the v-variants' blocks differ in size */
+    int registered; /* -R */
     uint64_t seed;
     size_t inject; /* elements to spoil before the first check of each row: for tests */
     const char *json, *csv, *plot; /* borrowed from argv; NULL: none */
+    const char *nccl_path;         /* borrowed likewise */
 };
 
 /** @return CLI_GO_ON; otherwise the status to exit with (everything has been said). */
 int perf_options_parse(struct perf_options *options, int argc, char **argv);
 /** The next size of the sweep, or 0 after the last (the first: from = 0). */
 size_t perf_options_next_size(const struct perf_options *options, size_t from);
+/** Timed calls of a row whose size is bytes. */
+int perf_options_calls(const struct perf_options *options, size_t bytes);
+
+/* ---- names (names.c) ---------------------------------------------------------------------------
+ */
+
 const char *perf_type_name(twill_type_t type);
+/** text is the type's name, twill's or nccl-tests'. */
+bool perf_type_named(twill_type_t type, const char *text);
 const char *perf_redop_name(twill_redop_t redop);
 /** Bitwise operations are of integers only. */
 bool perf_redop_fits(twill_redop_t redop, twill_type_t type);
@@ -117,19 +138,27 @@ uint64_t perf_bits_extend(twill_type_t type, uint64_t bits);
 /* ---- one rank -----------------------------------------------------------------------------------
  */
 
+struct perf_buffer {
+    char *data; /* what calls are given: max_bytes, guards around them */
+    char *view; /* the same as the host reads and writes it: data itself, or a copy; NULL: none */
+    void *base, *view_base; /* owned: what is freed */
+    void *reg;              /* the library's registration */
+};
+
+struct perf_gpu; /* place_cuda.c */
+
 struct perf_rank {
     const struct perf_options *options;
-    twill_comm_t comm;
+    twill_comm_t comm; /* twill's */
+    void *peer;        /* NCCL's */
     int rank, size;
-    int processes;
-    char *send, *recv;           /* owned; max_bytes each, guards around them */
-    void *send_base, *recv_base; /* what is freed */
-    twill_reg_t send_reg, recv_reg;
+    int device;           /* TWILL_DEVICE_HOST, or CUDA's number */
+    void *stream;         /* what calls are given */
+    struct perf_gpu *gpu; /* owned; NULL on the host */
+    struct perf_buffer send, recv;
     twill_redop_t mulsum; /* while PERF_MULSUM of a type is swept */
     size_t buffer_bytes;
     size_t *counts;     /* owned: [2 * size], of a v-variant's send and receive blocks */
-    char *gather;       /* owned: one record for each rank, and one of its own behind them */
-    double *times;      /* owned: [iterations] */
     uint64_t iteration; /* of checked calls, counts on through the run: inputs never repeat */
 };
 
@@ -162,6 +191,8 @@ const struct perf_op_info *perf_op_info(enum perf_op op);
 
 /** Fill count, size_bytes, send_count and recv_count for a size of the sweep. */
 void perf_case_shape(const struct perf_rank *rank, struct perf_case *c, size_t bytes);
+/** A case of another rank, as this one has it: send_count and recv_count may differ. */
+struct perf_case perf_case_for(const struct perf_rank *rank, const struct perf_case *c);
 /** Fill rank->counts where the call takes any. */
 void perf_case_counts(const struct perf_rank *rank, const struct perf_case *c);
 /** Elements of what one rank's input has for another's output, in an operation with blocks. */
@@ -175,86 +206,30 @@ bool perf_case_has_output(const struct perf_rank *rank, const struct perf_case *
 /** What PERF_MULSUM multiplies a rank's input by: small, so that sums stay exact. */
 #define PERF_MULSUM_MOST 2
 static inline int perf_mulsum_scalar(int rank) { return 1 + rank % PERF_MULSUM_MOST; }
-/** Make and end the created sum of c; nothing for other reductions. */
-enum twill_status perf_mulsum_begin(struct perf_rank *rank, const struct perf_case *c);
-enum twill_status perf_mulsum_end(const struct perf_rank *rank, const struct perf_case *c);
+/** What calls are given, and the same for the host to look at. */
 const void *perf_case_send(const struct perf_rank *rank, const struct perf_case *c);
 void *perf_case_recv(const struct perf_rank *rank, const struct perf_case *c);
-enum twill_status perf_case_call(const struct perf_rank *rank, const struct perf_case *c);
+char *perf_case_send_view(const struct perf_rank *rank, const struct perf_case *c);
+char *perf_case_recv_view(const struct perf_rank *rank, const struct perf_case *c);
 
-/* ---- checking (check.c)
- * ---------------------------------------------------------------------------- */
+/* ---- what is right (expect.c) ------------------------------------------------------------------
+ */
 
+#define PERF_BLOCK 256
+/* Elements of the expected output: bits where they are exact, or numbers with a tolerance. */
+struct perf_expected {
+    uint64_t bits[PERF_BLOCK];
+    double number[PERF_BLOCK], tolerance[PERF_BLOCK];
+    bool is_number;
+};
+
+/** What the inputs of a case hold. */
+struct perf_values perf_values_of(const struct perf_rank *rank, const struct perf_case *c);
+/** n elements, at most PERF_BLOCK, of this rank's output from index first. */
+void perf_expect(const struct perf_rank *rank, const struct perf_case *c,
+                 const struct perf_values *values, size_t first, size_t n,
+                 struct perf_expected *expected);
 /** What the check of a case allows, in words. */
 void perf_check_tolerance_text(const struct perf_case *c, int ranks, char *text, size_t bytes);
-/** Fill the inputs of a case and poison its output. */
-void perf_check_prepare(const struct perf_rank *rank, const struct perf_case *c);
-/**
- * One checked call: fresh inputs, poisoned output, the call, the comparison with a reference of its
- * own (fp64 for floats, 64-bit integers) of every element, guards and untouched inputs included.
- *
- * @param spoil  elements to damage before the comparison
- * @param wrong  out: what was wrong on this rank
- * @return false when twill answered with an error (it was said)
- */
-bool perf_check_call(struct perf_rank *rank, const struct perf_case *c, size_t spoil,
-                     uint64_t *wrong);
-
-/* ---- measuring (measure.c)
- * -------------------------------------------------------------------------- */
-
-struct perf_row {
-    struct perf_case c;
-    double time_us, min_us, median_us, p99_us, max_us; /* time: mean; all: maximum over the ranks */
-    double algbw_gbs, busbw_gbs;
-    bool checked;
-    uint64_t wrong;             /* over all ranks */
-    struct twill_choice choice; /* algo "": the operation has none (send_recv) */
-};
-
-enum perf_result { PERF_DONE, PERF_FAILED };
-
-/** Warm up, time and check one case. Every rank gets the same row. */
-enum perf_result perf_measure(struct perf_rank *rank, const struct perf_case *c,
-                              struct perf_row *row);
-/** Bytes of perf_rank.gather. */
-size_t perf_gather_bytes(int ranks);
-
-/* ---- the run (sweep.c)
- * -------------------------------------------------------------------------------- */
-
-struct perf_rows {
-    struct perf_row *rows; /* owned */
-    size_t count, room;
-    uint64_t wrong;
-    double busbw_sum; /* over rows that move data */
-    size_t busbw_rows;
-};
-
-/** What the library would run c with; algo "" for send_recv. */
-bool perf_choice(const struct perf_rank *rank, const struct perf_case *c,
-                 struct twill_choice *choice);
-
-/** All cases in order; rank 0 prints and keeps the rows. @return false on failure */
-bool perf_sweep(struct perf_rank *rank, struct perf_rows *rows);
-
-/* ---- output (report.c, files.c, plot.c)
- * ----------------------------------------------------------------- */
-
-void perf_report_head(const struct perf_rank *rank);
-void perf_report_columns(const struct perf_rank *rank, const struct perf_case *c);
-/** Said of a type and reduction that is not checked exactly. */
-void perf_report_tolerance(const struct perf_case *c, int ranks);
-/** --list: what a case would run with. */
-void perf_report_choice(const struct perf_row *row);
-/** in: NULL when there is no in-place form */
-void perf_report_row(const struct perf_row *out, const struct perf_row *in);
-void perf_report_tail(const struct perf_rows *rows, bool checked);
-
-/** Before a long run: can the files be written? All return false when not (it was said). */
-bool perf_files_try(const struct perf_options *options);
-bool perf_files_write(const struct perf_rank *rank, const struct perf_rows *rows);
-bool perf_csv_write(const char *path, const struct perf_rows *rows);
-bool perf_plot_write(const char *path, const struct perf_rank *rank, const struct perf_rows *rows);
 
 #endif

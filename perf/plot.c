@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "perf.h"
+#include "team.h"
 
 #define MAX_CURVES 64
 
@@ -59,7 +59,7 @@ static void print_panel(FILE *to, const struct perf_case **curves, int n, const 
     fputc('\n', to);
 }
 
-static void print_script(FILE *to, const char *path, const struct perf_rank *rank,
+static void print_script(FILE *to, const char *path, const struct perf_team *team,
                          const struct perf_rows *rows)
 {
     const struct perf_case *curves[MAX_CURVES];
@@ -69,7 +69,7 @@ static void print_script(FILE *to, const char *path, const struct perf_rank *ran
         for (size_t i = 0; i < rows->count; i++)
             if (plotted(&rows->rows[i]) && same_curve(&rows->rows[i].c, curves[k]))
                 fprintf(to, "%zu %.6g %.6g\n", rows->rows[i].c.size_bytes, rows->rows[i].time_us,
-                        rank->size > 1 ? rows->rows[i].busbw_gbs : rows->rows[i].algbw_gbs);
+                        team->size > 1 ? rows->rows[i].busbw_gbs : rows->rows[i].algbw_gbs);
         fputs("END\n", to);
     }
     fputs("set terminal svg size 1100,480 dynamic background rgb 'white' noenhanced\nset output '",
@@ -77,13 +77,13 @@ static void print_script(FILE *to, const char *path, const struct perf_rank *ran
     for (const char *c = path; *c; c++)
         fputs(*c == '\'' ? "''" : (char[]){*c, 0}, to);
     fprintf(to, "'\nset multiplot layout 1,2 title 'twill-perf, %d ranks, out of place'\n",
-            rank->size);
+            team->size);
     fputs("set logscale x 2\nset logscale y\nset xtics 16\nset format x '%.0b %BB'\nset grid\nset "
           "key left top\n"
           "set xlabel 'size'\nset ylabel 'time (us)'\n",
           to);
     print_panel(to, curves, n, "2");
-    fprintf(to, "set ylabel '%s bandwidth (GB/s)'\n", rank->size > 1 ? "bus" : "algorithm");
+    fprintf(to, "set ylabel '%s bandwidth (GB/s)'\n", team->size > 1 ? "bus" : "algorithm");
     print_panel(to, curves, n, "3");
     fputs("unset multiplot\n", to);
 }
@@ -101,7 +101,7 @@ static bool svg_whole(const char *path)
     return good;
 }
 
-static bool run_gnuplot(const char *path, const struct perf_rank *rank,
+static bool run_gnuplot(const char *path, const struct perf_team *team,
                         const struct perf_rows *rows)
 {
     int pipes[2], status = -1;
@@ -118,7 +118,7 @@ static bool run_gnuplot(const char *path, const struct perf_rank *rank,
     close(pipes[0]);
     FILE *to = fdopen(pipes[1], "w");
     if (to && pid > 0)
-        print_script(to, path, rank, rows);
+        print_script(to, path, team, rows);
     if (!to || fclose(to) != 0 || pid < 0)
         status = -1;
     bool exited = pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status);
@@ -132,7 +132,7 @@ static bool run_gnuplot(const char *path, const struct perf_rank *rank,
     return false;
 }
 
-bool perf_plot_write(const char *path, const struct perf_rank *rank, const struct perf_rows *rows)
+bool perf_plot_write(const char *path, const struct perf_team *team, const struct perf_rows *rows)
 {
     const struct perf_case *curves[MAX_CURVES];
     if (strpbrk(path, "\n\r") || !find_curves(rows, curves)) {
@@ -142,13 +142,13 @@ bool perf_plot_write(const char *path, const struct perf_rank *rank, const struc
         return false;
     }
     void (*before)(int) = signal(SIGPIPE, SIG_IGN); /* gnuplot may not be there to read */
-    bool good = run_gnuplot(path, rank, rows);
+    bool good = run_gnuplot(path, team, rows);
     signal(SIGPIPE, before);
-    if (good || rank->options->csv)
+    if (good || team->options->csv)
         return good;
     char data[4096];
     int length = snprintf(data, sizeof(data), "%s.csv", path);
-    if (length > 0 && (size_t)length < sizeof(data) && perf_csv_write(data, rows))
+    if (length > 0 && (size_t)length < sizeof(data) && perf_csv_write(data, team, rows))
         fprintf(stderr, "twill-perf: the data is in %s\n", data);
     return false;
 }

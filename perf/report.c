@@ -5,28 +5,26 @@
 
 #include <string.h>
 
-#include "perf.h"
+#include "team.h"
 
-static void print_version(int version)
+void perf_report_head(const struct perf_team *team)
 {
-    printf("%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
-}
-
-void perf_report_head(const struct perf_rank *rank)
-{
-    const struct perf_options *options = rank->options;
-    int version = 0;
-    twill_version(&version);
-    printf("# twill-perf, library ");
-    print_version(version);
-    printf(": %d rank%s in %d process%s, host memory%s\n", rank->size, rank->size > 1 ? "s" : "",
-           rank->processes, rank->processes > 1 ? "es" : "",
-           options->registered ? ", registered" : "");
+    const struct perf_options *options = team->options;
+    char version[32], place[512];
+    team->library->version(version, sizeof(version));
+    team->place->describe(team, place, sizeof(place));
+    printf("# twill-perf, %s %s: %d rank%s in %d process%s, %s\n",
+           options->nccl ? "NCCL" : "library", version, team->size, team->size > 1 ? "s" : "",
+           team->processes, team->processes > 1 ? "es" : "", place);
     printf("# %d calls a row after %d of warm-up, %d checked, seed %llu\n", options->iterations,
            options->warmup, options->checks, (unsigned long long)options->seed);
     if (options->uneven)
         printf("# uneven: blocks of v-variants fall from twice the mean to none\n");
-    printf("# time: mean of back-to-back calls between barriers, maximum over the ranks\n");
+    if (options->volume)
+        printf("# fewer calls, but no less than %d, where they would come to more than %zu bytes\n",
+               PERF_LEAST_CALLS, options->volume);
+    const char *time_is = team->place->time_is(options);
+    printf("# time: %.*s\n", (int)strcspn(time_is, ";"), time_is);
 }
 
 static void report_choice_columns(const struct perf_case *c)
@@ -35,9 +33,9 @@ static void report_choice_columns(const struct perf_case *c)
            "count", "type", "algo", "proto", "channels", "predicted_us");
 }
 
-void perf_report_columns(const struct perf_rank *rank, const struct perf_case *c)
+void perf_report_columns(const struct perf_team *team, const struct perf_case *c)
 {
-    if (rank->options->list) {
+    if (team->options->list) {
         report_choice_columns(c);
         return;
     }

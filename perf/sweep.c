@@ -7,12 +7,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "perf.h"
+#include "team.h"
 
 #define PROGRESS_AFTER_S 1.0
 
 struct sweep {
-    struct perf_rank *rank;
+    struct perf_team *team;
     struct perf_rows *rows;
     struct timespec begin;
     bool progress;    /* rank 0 at a terminal */
@@ -64,27 +64,15 @@ static bool rows_add(struct perf_rows *rows, const struct perf_row *row)
     return true;
 }
 
-bool perf_choice(const struct perf_rank *rank, const struct perf_case *c,
-                 struct twill_choice *choice)
-{
-    *choice = (struct twill_choice)TWILL_CHOICE_INIT;
-    if (c->op == PERF_SEND_RECV)
-        return true;
-    return perf_ok(rank,
-                   twill_comm_choice(rank->comm, perf_op_info(c->op)->name, c->count, c->type,
-                                     perf_op_info(c->op)->rooted ? c->root : 0, choice),
-                   "twill_comm_choice");
-}
-
 /* --list: nothing is run. */
 static enum perf_result list_size(struct sweep *sweep, struct perf_case c, size_t bytes)
 {
     struct perf_row row = {0};
-    perf_case_shape(sweep->rank, &c, bytes);
+    perf_case_shape(&sweep->team->ranks[0], &c, bytes);
     row.c = c;
-    if (!perf_choice(sweep->rank, &c, &row.choice))
+    if (!sweep->team->library->choice(sweep->team, &c, &row.choice))
         return PERF_FAILED;
-    if (sweep->rank->rank == 0)
+    if (sweep->team->member == 0)
         perf_report_choice(&row);
     return PERF_DONE;
 }
@@ -94,23 +82,23 @@ static enum perf_result sweep_size(struct sweep *sweep, struct perf_case c, size
 {
     struct perf_row out, in;
     struct twill_choice choice;
-    if (sweep->rank->options->list)
+    if (sweep->team->options->list)
         return list_size(sweep, c, bytes);
-    perf_case_shape(sweep->rank, &c, bytes);
+    perf_case_shape(&sweep->team->ranks[0], &c, bytes);
     progress_show(sweep, &c);
-    enum perf_result result = perf_measure(sweep->rank, &c, &out);
-    bool has_in_place = perf_op_info(c.op)->in_place;
+    enum perf_result result = perf_measure(sweep->team, &c, &out);
+    bool has_in_place = sweep->team->library->in_place(c.op);
     if (result == PERF_DONE && has_in_place) {
         c.in_place = true;
-        result = perf_measure(sweep->rank, &c, &in);
+        result = perf_measure(sweep->team, &c, &in);
     }
     progress_clear(sweep);
     if (result != PERF_DONE)
         return result;
-    if (!perf_choice(sweep->rank, &c, &choice))
+    if (!sweep->team->library->choice(sweep->team, &c, &choice))
         return PERF_FAILED;
     out.choice = in.choice = choice;
-    if (sweep->rank->rank == 0) {
+    if (sweep->team->member == 0) {
         perf_report_row(&out, has_in_place ? &in : NULL);
         if (!rows_add(sweep->rows, &out) || (has_in_place && !rows_add(sweep->rows, &in)))
             return PERF_FAILED;
@@ -122,7 +110,7 @@ static enum perf_result sweep_size(struct sweep *sweep, struct perf_case c, size
 
 static enum perf_result sweep_sizes(struct sweep *sweep, const struct perf_case *c)
 {
-    const struct perf_options *options = sweep->rank->options;
+    const struct perf_options *options = sweep->team->options;
     enum perf_result result = PERF_DONE;
     if (c->op == PERF_BARRIER)
         return sweep_size(sweep, *c, 0);
@@ -134,13 +122,13 @@ static enum perf_result sweep_sizes(struct sweep *sweep, const struct perf_case 
 
 static enum perf_result sweep_roots(struct sweep *sweep, struct perf_case *c)
 {
-    int asked = sweep->rank->options->root, last = asked;
+    int asked = sweep->team->options->root, last = asked;
     enum perf_result result = PERF_DONE;
     if (!perf_op_info(c->op)->rooted)
         return sweep_sizes(sweep, c);
     if (asked == PERF_ROOT_ALL) {
         asked = 0;
-        last = sweep->rank->size - 1;
+        last = sweep->team->size - 1;
     }
     for (c->root = asked; c->root <= last && result == PERF_DONE; c->root++)
         result = sweep_sizes(sweep, c);
@@ -150,32 +138,31 @@ static enum perf_result sweep_roots(struct sweep *sweep, struct perf_case *c)
 /* One type and reduction. */
 static bool sweep_kind(struct sweep *sweep, struct perf_case *c)
 {
-    bool speaks = sweep->rank->rank == 0;
-    if (!sweep->rank->options->list &&
-        !perf_ok(sweep->rank, perf_mulsum_begin(sweep->rank, c), "twill_op_create_premul_sum"))
+    bool speaks = sweep->team->member == 0;
+    if (!sweep->team->options->list && !sweep->team->library->redop_begin(sweep->team, c))
         return false;
-    if (speaks && !sweep->rank->options->list)
-        perf_report_tolerance(c, sweep->rank->size);
+    if (speaks && !sweep->team->options->list)
+        perf_report_tolerance(c, sweep->team->size);
     if (sweep_roots(sweep, c) == PERF_FAILED)
         return false;
-    return sweep->rank->options->list ||
-           perf_ok(sweep->rank, perf_mulsum_end(sweep->rank, c), "twill_op_destroy");
+    return sweep->team->options->list || sweep->team->library->redop_end(sweep->team, c);
 }
 
 static bool sweep_op(struct sweep *sweep, enum perf_op op)
 {
-    const struct perf_options *options = sweep->rank->options;
+    const struct perf_options *options = sweep->team->options;
     const struct perf_op_info *info = perf_op_info(op);
     struct perf_case c = {.op = op, .type = options->types[0], .redop = options->redops[0]};
-    if (sweep->rank->rank == 0)
-        perf_report_columns(sweep->rank, &c);
+    if (sweep->team->member == 0)
+        perf_report_columns(sweep->team, &c);
     int types = info->moves ? options->type_count : 1;
     int redops = info->reduces ? options->redop_count : 1;
     for (int t = 0; t < types; t++) {
         for (int o = 0; o < redops; o++) {
             c.type = options->types[t];
             c.redop = options->redops[o];
-            if (info->reduces && !perf_redop_fits(c.redop, c.type))
+            if (info->reduces &&
+                (!perf_redop_fits(c.redop, c.type) || !sweep->team->library->serves(op, c.redop)))
                 continue; /* one of both was "all" */
             if (!sweep_kind(sweep, &c))
                 return false;
@@ -184,17 +171,20 @@ static bool sweep_op(struct sweep *sweep, enum perf_op op)
     return true;
 }
 
-bool perf_sweep(struct perf_rank *rank, struct perf_rows *rows)
+bool perf_sweep(struct perf_team *team, struct perf_rows *rows)
 {
     struct sweep sweep = {
-        .rank = rank, .rows = rows, .progress = rank->rank == 0 && isatty(STDERR_FILENO)};
+        .team = team, .rows = rows, .progress = team->member == 0 && isatty(STDERR_FILENO)};
     clock_gettime(CLOCK_MONOTONIC, &sweep.begin);
-    if (rank->rank == 0)
-        perf_report_head(rank);
-    for (int i = 0; i < rank->options->op_count; i++)
-        if (!sweep_op(&sweep, rank->options->ops[i]))
+    if (team->member == 0)
+        perf_report_head(team);
+    for (int i = 0; i < team->options->op_count; i++) {
+        enum perf_op op = team->options->ops[i];
+        /* asked for by "all" */
+        if (team->library->serves(op, team->options->redops[0]) && !sweep_op(&sweep, op))
             return false;
-    if (rank->rank == 0 && !rank->options->list)
-        perf_report_tail(rows, rank->options->checks > 0);
+    }
+    if (team->member == 0 && !team->options->list)
+        perf_report_tail(rows, team->options->checks > 0);
     return true;
 }

@@ -265,7 +265,7 @@ TEST(Perf, SizesStepByFactorOrBytes)
 const char *const kRowKeys[] = {
     "op",        "size_bytes", "count",       "type",        "redop",       "root",
     "inplace",   "time_us",    "time_us_min", "time_us_max", "time_us_p99", "algbw_gbs",
-    "busbw_gbs", "wrong",      "algo",        "proto",       "channels"};
+    "busbw_gbs", "wrong",      "algo",        "proto",       "channels",    "lib"};
 
 TEST(Perf, JsonIsOneObjectWithResults)
 {
@@ -369,11 +369,25 @@ TEST(Perf, SaysWhatIsWrongWithTheCommandLine)
         {"all_reduce -c x", 2, "-c takes a number"},
         {"all_reduce -t 0", 2, "-t takes a number"},
         {"all_reduce --seed -4", 2, "--seed takes a number"},
-        {"all_reduce --device cuda", 2, "this build has no GPU support"},
         {"all_reduce --device tpu", 2, "host or cuda, not 'tpu'"},
-        {"all_reduce -g 2", 2, "this build has no GPU support"},
-        {"all_reduce -G 1", 2, "no CUDA graphs"},
+        {"all_reduce -g 2", 2, "ranks of host memory come from twill-run -n and -t"},
+        {"all_reduce -g 0", 2, "-g takes a number"},
+        {"all_reduce --device cuda -g x", 2, "-g takes a number"},
+        {"all_reduce -G 1", 2, "CUDA graphs"},
+        {"all_reduce -G 0", 2, "CUDA graphs"},
+        {"all_reduce --device cuda -G 1001", 2, "-G takes a number"},
         {"all_reduce -R 2", 2, "windows are not in this build"},
+        {"all_reduce --peer nccl", 2, "it goes with --device cuda"},
+        {"all_reduce --peer mpi", 2, "nccl or nccl=FILE, not 'mpi'"},
+        {"all_reduce --peer nccl=", 2, "nccl or nccl=FILE, not 'nccl='"},
+        {"all_reduce --peer ncclx", 2, "not 'ncclx'"},
+        {"all_reduce --sizes 8,4", 2, "--sizes: they ascend, and 4 does not"},
+        {"all_reduce --sizes 8,8", 2, "--sizes: they ascend"},
+        {"all_reduce --sizes 0", 2, "--sizes: they ascend"},
+        {"all_reduce --sizes 8,,16", 2, "not ''"},
+        {"all_reduce --sizes ,", 2, "not ''"},
+        {"all_reduce --sizes 8,x", 2, "not 'x'"},
+        {"all_reduce --volume much", 2, "not 'much'"},
         {"all_reduce -R 7", 2, "-R takes a number"},
         {"all_reduce --bogus", 2, "--bogus"},
         {"broadcast -t 2 -r 2 -e 8", 2, "-r 2: there are 2 ranks"},
@@ -384,6 +398,41 @@ TEST(Perf, SaysWhatIsWrongWithTheCommandLine)
         EXPECT_EQ(c.finish(), usage.status) << usage.args;
         EXPECT_TRUE(contains(c.err, usage.says)) << usage.args << ": " << c.err;
     }
+}
+
+/* Without GPUs in the build or in the machine: which of both it is, and the status of wrong usage.
+ */
+TEST(Perf, SaysWhyThereIsNoGpu)
+{
+    Command c(Words{kPerf} + words("all_reduce --device cuda -g 2 -G 3 -R 2 -e 64 -n 1"), "",
+              {"CUDA_VISIBLE_DEVICES="});
+    EXPECT_EQ(c.finish(), 2);
+    EXPECT_TRUE(contains(c.err, "--device cuda: this build has no GPU support") ||
+                contains(c.err, "--device cuda: there is no device here: "))
+        << c.err;
+    EXPECT_EQ(c.out, "");
+}
+
+TEST(Perf, ListedSizesAndFewerCallsOfLargeOnes)
+{
+    TempDir dir;
+    std::string json = dir.file("out.json"), csv = dir.file("out.csv");
+    Command c(Words{kPerf, "all_reduce", "--json", json, "--csv", csv} +
+              words("-t 2 --sizes 8,3K,1M --volume 2M -n 50 -w 1"));
+    ASSERT_EQ(c.finish(), 0) << c.err;
+    Words sizes;
+    for (const Words &row : rows(c.out))
+        sizes.push_back(row[0]);
+    EXPECT_EQ(sizes, (Words{"8", "3072", "1048576"}));
+    EXPECT_TRUE(contains(c.out, "# fewer calls, but no less than 2, where")) << c.out;
+    std::string text = slurp(json);
+    for (const char *fact : {"\"device\": \"host\"", "\"gpus\": 0", "\"graph\": 0",
+                             "\"lib\": \"twill\"", "\"volume\": 2097152"})
+        EXPECT_TRUE(contains(text, fact)) << fact;
+    std::vector<std::string> lines = Command::split(slurp(csv));
+    ASSERT_EQ(lines.size(), 7u);
+    for (const std::string &line : lines)
+        EXPECT_TRUE(contains(line, line == lines[0] ? ",channels,lib" : ",twill")) << line;
 }
 
 TEST(Perf, AnErrorOfTheLibraryIsSaidAndFails)
