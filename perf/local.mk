@@ -6,5 +6,11 @@ perf_twill_perf_SOURCES = perf/main.c perf/options.c perf/names.c perf/ops.c per
 	perf/cuda.h perf/nccl_api.h perf/gpu.h perf/perf.h perf/team.h
 perf_twill_perf_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools/common
 perf_twill_perf_LDADD = libtwill_cli.la libtwill.la -lm
+# the runtime is linked statically, a second time: the library's own copy is hidden
+if HAVE_CUDA
+perf_twill_perf_SOURCES += perf/cuda_rt.c
+perf_twill_perf_LDADD += $(CUDA_LIBS)
+else
 perf_twill_perf_SOURCES += perf/cuda_none.c
+endif
 EXTRA_DIST += perf/regret.sh perf/ratios.py perf/bench_gpu.sh perf/cuda_rt.c perf/cuda_none.c
