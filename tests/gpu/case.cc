@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu/case.h"
+
+#include <algorithm>
+
+#include "device/reference.h"
+#include "gpu/base.h"
+
+namespace gpu
+{
+
+static const char *const kind_names[KINDS] = {"all_reduce",     "reduce",     "broadcast",
+                                              "reduce_scatter", "all_gather", "all_to_all",
+                                              "gather",         "scatter",    "barrier"};
+
+const char *name(Kind kind) { return kind_names[kind]; }
+bool reduces(Kind kind) { return kind == ALL_REDUCE || kind == REDUCE || kind == REDUCE_SCATTER; }
+bool has_root(Kind kind)
+{
+    return kind == REDUCE || kind == BROADCAST || kind == GATHER || kind == SCATTER;
+}
+bool many_in(Kind kind) { return kind == REDUCE_SCATTER || kind == ALL_TO_ALL || kind == SCATTER; }
+bool many_out(Kind kind) { return kind == ALL_GATHER || kind == ALL_TO_ALL || kind == GATHER; }
+bool has_in(Kind kind, bool at_root)
+{
+    return kind != BARRIER && (at_root || (kind != BROADCAST && kind != SCATTER));
+}
+bool has_out(Kind kind, bool at_root)
+{
+    return kind != BARRIER && (at_root || (kind != REDUCE && kind != GATHER));
+}
+
+const char *op_name(int op)
+{
+    return op == PREMUL_VALUE     ? "premul_sum (value)"
+           : op == PREMUL_POINTER ? "premul_sum (pointer)"
+                                  : reference::name((twill_redop_t)op);
+}
+
+size_t Case::block_bytes() const { return count * reference::bytes(type); }
+size_t Case::in_count() const { return many_in(kind) ? count * (size_t)size : count; }
+size_t Case::out_count() const { return many_out(kind) ? count * (size_t)size : count; }
+
+/* ---- what is called ----------------------------------------------------------------------------
+ */
+
+struct Combination {
+    Kind kind;
+    twill_type_t type;
+    int op;
+};
+
+static std::vector<Combination> combine()
+{
+    std::vector<Combination> all;
+    for (int kind = 0; kind < BARRIER; kind++)
+        for (int type = 0; type < reference::type_count; type++)
+            for (int op = 0; op <= PREMUL_POINTER; op++)
+                if (!reduces((Kind)kind)
+                        ? op == TWILL_SUM
+                        : op >= PREMUL_VALUE ||
+                              reference::has_op((twill_type_t)type, (twill_redop_t)op))
+                    all.push_back({(Kind)kind, (twill_type_t)type, op});
+    all.push_back({BARRIER, TWILL_INT8, TWILL_SUM});
+    return all;
+}
+
+/* ---- how much ----------------------------------------------------------------------------------
+ */
+
+/* What the library gives a peer, as far as sizes near its borders are worth more cases than others.
+ * Nothing breaks where it has changed its mind: other sizes are drawn then. */
+static size_t peer_bytes(int size)
+{
+    return std::min<size_t>(4 << 20, (size_t)(16 << 20) / (size_t)std::max(1, size - 1));
+}
+static size_t line_bytes(int size) { return peer_bytes(size) / 4 / 4096 * 4096 / 2; }
+
+/* All blocks' slots of a ring together, as a message of that many bytes has them. */
+static size_t ring_bytes(int size, size_t bytes, size_t lanes)
+{
+    const size_t blocks = std::min<size_t>(64, std::max<size_t>(1, (bytes + 32767) / 32768));
+    const size_t slot = peer_bytes(size) / 2 / (lanes * blocks * 2) / 128 * 128;
+    return slot * blocks;
+}
+
+static size_t near(Random *random, size_t middle, size_t around)
+{
+    return middle + random->below(2 * around + 1) - std::min(around, middle);
+}
+
+static size_t draw_block_bytes(Random *random, int size)
+{
+    static const size_t few[] = {0, 1, 2, 7};
+    const size_t lot = random->below(100);
+
+    if (lot < 16)
+        return few[random->below(4)] * 8;
+    if (lot < 32)
+        return near(random, 8 * (1 + random->below(40)), 3);
+    if (lot < 44) /* whole warps and blocks of 8-byte units */
+        return near(random, 256 * (1 + random->below(20)), 17);
+    if (lot < 52)
+        return near(random, 4096 * (1 + random->below(4)), 17);
+    if (lot < 62)
+        return near(random, line_bytes(size), 17);
+    if (lot < 74)
+        return near(random, (size_t)8192 << random->below(3) << random->below(6), 17);
+    if (lot < 86) {
+        const size_t ring =
+            ring_bytes(size, (size_t)1 << (19 + random->below(4)), 1 + random->below(2));
+        return near(random, ring * (1 + random->below(5)), 17);
+    }
+    if (lot < 97) /* as likely in each octave */
+        return ((size_t)1 << random->below(21)) + random->below(1 << 20) % 4099;
+    return ((size_t)1 << (20 + random->below(random->one_in(4) ? 7 : 4))) - random->below(300);
+}
+
+static size_t draw_count(Random *random, const Case &c, const Limits &limits)
+{
+    const size_t elem = reference::bytes(c.type);
+    const size_t blocks = many_in(c.kind) || many_out(c.kind) ? (size_t)c.size : 1;
+    const size_t most = (limits.buffer_bytes >> (c.size > 4)) / elem / blocks;
+    /* a share of the whole is what borders are about, in an all_reduce */
+    const bool shares = c.kind == ALL_REDUCE && random->one_in(3);
+    size_t bytes = draw_block_bytes(random, c.size);
+
+    if (random->one_in(12)) /* elements, not bytes */
+        return random->below(8);
+    if (shares)
+        bytes *= (size_t)c.size;
+    return std::min(most, bytes / elem + random->below(2));
+}
+
+/* ---- all of it ---------------------------------------------------------------------------------
+ */
+
+static RankCase draw_rank(Random *random, bool aligned)
+{
+    RankCase rank;
+    rank.in_place = random->one_in(3);
+    rank.null_ignored = random->one_in(2);
+    rank.in_shift = aligned ? 0 : random->below(16);
+    rank.out_shift = aligned ? 0 : random->below(16);
+    rank.current = (int)random->below(64);
+    return rank;
+}
+
+static void draw_way(Random *random, Case *c)
+{
+    static const How hows[] = {PLAIN, PLAIN, PLAIN, GRAPH, GRAPH, MIXED};
+
+    c->threads = random->one_in(2);
+    c->first = (int)random->below((size_t)c->size);
+    c->one_group = random->one_in(2);
+    c->how = hows[random->below(6)];
+    c->capture = random->one_in(2) ? THREAD_LOCAL : RELAXED;
+    c->streams = (Streams)random->below(4);
+    c->await_each = random->one_in(3);
+    c->rounds = 1 + (int)random->below(c->how == MIXED ? 4 : 3);
+    if (c->how != PLAIN && c->streams == DEFAULT) /* it cannot be captured */
+        c->streams = OWN;
+    const size_t most = std::max(c->in_count(), c->out_count()) * reference::bytes(c->type);
+    if (most > (size_t)4 << 20)
+        c->rounds = std::min(c->rounds, most > (size_t)16 << 20 ? 1 : 2);
+}
+
+Case draw(uint64_t seed, const Limits &limits)
+{
+    static const std::vector<Combination> combinations = combine();
+    static const int sizes[] = {1, 2, 3, 4, 8};
+    const size_t turn = seed / combinations.size();
+    Random random(mix(seed ^ 0x7477696c6cull));
+    Case c;
+
+    /* 89 and the number of combinations have no divisor in common: neighbours differ in all */
+    const Combination &what = combinations[seed % combinations.size() * 89 % combinations.size()];
+    c.seed = seed;
+    c.kind = what.kind;
+    c.type = what.type;
+    c.op = what.op;
+    c.size = limits.sizes != 0 ? limits.sizes : sizes[(seed + turn) % 5];
+    c.placement = (int)random.below((size_t)limits.placements);
+    c.count = c.kind == BARRIER ? 0 : draw_count(&random, c, limits);
+    c.root = has_root(c.kind) ? (int)random.below((size_t)c.size) : 0;
+    c.bits = (Bits)random.below(3);
+    const bool aligned = random.one_in(3);
+    for (int r = 0; r < c.size; r++)
+        c.ranks.push_back(draw_rank(&random, aligned));
+    draw_way(&random, &c);
+    return c;
+}
+
+std::string text(const Case &c)
+{
+    static const char *const bits[] = {"any bits", "like numbers", "special numbers"};
+    static const char *const streams[] = {"own", "default", "shared", "changing"};
+    static const char *const hows[] = {"plain", "graph", "mixed"};
+    std::string out = format("%s of %zu %s", name(c.kind), c.count, reference::name(c.type));
+
+    if (reduces(c.kind))
+        out += format(" %s", op_name(c.op));
+    if (has_root(c.kind))
+        out += format(" root %d", c.root);
+    out += format(", %d ranks, placement %d, %s, %s streams, %s, %d rounds%s, %s; in/out shifts",
+                  c.size, c.placement, c.threads ? "threads" : "group", streams[c.streams],
+                  hows[c.how], c.rounds, c.await_each ? " awaited" : "", bits[c.bits]);
+    for (const RankCase &rank : c.ranks)
+        out += format(" %zu/%zu%s", rank.in_shift, rank.out_shift, rank.in_place ? "!" : "");
+    return out;
+}
+
+} // namespace gpu

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: what a case of the cover is, all of it from one number.
+ * Never knows: buffers, communicators, results. */
+#ifndef TESTS_GPU_CASE_H
+#define TESTS_GPU_CASE_H
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "property/case.h"
+#include "twill.h"
+
+namespace gpu
+{
+
+using property::mix;
+using property::Random;
+
+enum Kind {
+    ALL_REDUCE,
+    REDUCE,
+    BROADCAST,
+    REDUCE_SCATTER,
+    ALL_GATHER,
+    ALL_TO_ALL,
+    GATHER,
+    SCATTER,
+    BARRIER,
+    KINDS
+};
+
+const char *name(Kind kind);
+bool reduces(Kind kind);
+bool has_root(Kind kind);
+bool many_in(Kind kind); /* sendbuf has a block for each rank */
+bool many_out(Kind kind);
+/* Does the rank read, write a buffer? Else it is ignored. */
+bool has_in(Kind kind, bool at_root);
+bool has_out(Kind kind, bool at_root);
+
+/* Sums that each rank creates with a scalar of its own, which lies in device memory or not. */
+const int PREMUL_VALUE = 8, PREMUL_POINTER = 9;
+const char *op_name(int op);
+
+enum Bits { WILD, TAME, SPECIAL };               /* any; of like size; NaN, infinity, tiny ones */
+enum Streams { OWN, DEFAULT, SHARED, CHANGING }; /* of a rank in the rounds of a case */
+enum How { PLAIN, GRAPH, MIXED };                /* MIXED: rounds of both sorts in turn */
+enum Capture { THREAD_LOCAL, RELAXED };
+
+struct RankCase {
+    bool in_place = false;
+    bool null_ignored = false;          /* buffers that are ignored are NULL */
+    size_t in_shift = 0, out_shift = 0; /* elements off the alignment of an allocation */
+    int current = 0;                    /* device of the thread that calls, before and after */
+};
+
+struct Case {
+    uint64_t seed = 0;
+    int size = 1, placement = 0;
+    Kind kind = BARRIER;
+    twill_type_t type = TWILL_INT8;
+    int op = TWILL_SUM;
+    size_t count = 0;
+    int root = 0;
+    Bits bits = WILD;
+    bool threads = false; /* one for each rank; else one for all, with groups */
+    int first = 0;        /* of the ranks, in a group */
+    bool one_group = false;
+    Streams streams = OWN;
+    How how = PLAIN;
+    Capture capture = RELAXED;
+    int rounds = 1;
+    bool await_each = false; /* round, before the next is given to the device */
+    std::vector<RankCase> ranks;
+
+    size_t block_bytes() const;
+    size_t in_count() const; /* elements of a sendbuf that is read */
+    size_t out_count() const;
+};
+
+struct Limits {
+    int sizes = 0;                  /* 0: any; else the number of ranks */
+    int placements = 1;             /* a case's is below */
+    size_t buffer_bytes = 64 << 20; /* of a rank's larger buffer */
+};
+
+/* The same seed and limits give the same case. 1835 seeds that follow each other have every
+ * collective with every type, operation and number of ranks. */
+Case draw(uint64_t seed, const Limits &limits);
+std::string text(const Case &c);
+
+} // namespace gpu
+
+#endif

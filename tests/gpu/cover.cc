@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: which cases are run, for how long, on which communicators. Never knows: what a case does.
+ *
+ * TW_GPU_BUDGET=S seconds of cases (300), from number TW_GPU_FIRST on (1), or TW_GPU_CASES of them.
+ * A case is the same wherever there are equally many devices. */
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "device/reference.h"
+#include "gpu/roles.h"
+#include "gpu/run.h"
+
+namespace gpu
+{
+
+namespace
+{
+
+uint64_t number(const char *variable, uint64_t otherwise)
+{
+    const char *value = getenv(variable);
+    return value != nullptr && *value != 0 ? strtoull(value, nullptr, 0) : otherwise;
+}
+
+/* Communicators live over many cases, and are then made anew in another way. */
+class Worlds
+{
+  public:
+    World &get(const Case &c)
+    {
+        std::unique_ptr<World> &world = all_[{c.size, c.placement}];
+        const uint64_t chance = mix(c.seed + 7);
+
+        if (world && chance % 300 == 0) {
+            world->destroy();
+            world.reset();
+        }
+        if (!world)
+            world = std::make_unique<World>(place(c.size, c.placement), chance / 300);
+        if (chance % 40 == 1)
+            for (auto &local : world->locals())
+                local->renew_streams();
+        return *world;
+    }
+    void destroy()
+    {
+        for (auto &one : all_)
+            one.second->destroy();
+        all_.clear();
+    }
+
+  private:
+    std::map<std::pair<int, int>, std::unique_ptr<World>> all_;
+};
+
+/* What the cases had together. */
+struct Covered {
+    std::set<std::vector<int>> kinds, sizes;
+    size_t cases = 0, calls = 0;
+    double bytes = 0;
+
+    void add(const Case &c)
+    {
+        kinds.insert({c.kind, c.type, c.op});
+        sizes.insert({c.kind, c.type, c.op, c.size});
+        cases++;
+        calls += (size_t)c.rounds;
+        bytes += (double)(c.in_count() * reference::bytes(c.type)) * c.rounds * c.size;
+    }
+};
+
+std::string replay(const Case &c)
+{
+    return format("TW_GPU_FIRST=%llu TW_GPU_CASES=1 (on %d GPUs): ", (unsigned long long)c.seed,
+                  devices()) +
+           text(c);
+}
+
+} // namespace
+
+TEST(Cover, Cases)
+{
+    const uint64_t first = number("TW_GPU_FIRST", 1), cases = number("TW_GPU_CASES", 0);
+    const double until = now_s() + (double)number("TW_GPU_BUDGET", 300);
+    Limits limits;
+    Worlds worlds;
+    Covered covered;
+
+    limits.placements = placements();
+    for (uint64_t i = 0; cases != 0 ? i < cases : i == 0 || now_s() < until; i++) {
+        const Case c = draw(first + i, limits);
+
+        step(replay(c));
+        try {
+            run_case(c, &worlds.get(c));
+        } catch (const std::exception &e) {
+            FAIL() << "case " << i << " of this run: " << e.what() << "\n" << replay(c);
+        }
+        covered.add(c);
+    }
+    step("ending communicators");
+    worlds.destroy();
+    printf("cover: %zu cases, %zu calls, %.1f GB of input, %zu of 367 collective x type x op, "
+           "%zu of 1835 with ranks\n",
+           covered.cases, covered.calls, covered.bytes * 1e-9, covered.kinds.size(),
+           covered.sizes.size());
+}
+
+int cover_ranks(World *world, uint64_t first, uint64_t cases, size_t buffer_bytes)
+{
+    Limits limits;
+
+    limits.sizes = world->size();
+    limits.buffer_bytes = buffer_bytes;
+    for (uint64_t seed = first; seed < first + cases; seed++) {
+        const Case c = draw(seed, limits);
+
+        step(text(c));
+        try {
+            run_case(c, world);
+        } catch (const std::exception &e) {
+            fprintf(stderr, "case %llu: %s\n%s\n", (unsigned long long)seed, e.what(),
+                    text(c).c_str());
+            return 1;
+        }
+    }
+    return 0;
+}
+
+} // namespace gpu

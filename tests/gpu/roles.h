@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: what this program does when it is started as a part of one of its own tests.
+ * Never knows: which test. */
+#ifndef TESTS_GPU_ROLES_H
+#define TESTS_GPU_ROLES_H
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gpu
+{
+
+class World;
+
+/* Exit status: 0: fine. What they throw is printed, and 1. */
+int role_cover(const std::vector<std::string> &args);
+int role_victim(const std::vector<std::string> &args);
+int role_first(const std::vector<std::string> &args);
+int role_pool(const std::vector<std::string> &args);
+
+/* The cover's cases for the ranks of several processes, each of which calls it with the same
+ * numbers. What goes wrong is printed, and 1. */
+int cover_ranks(World *world, uint64_t first, uint64_t cases, size_t buffer_bytes);
+
+} // namespace gpu
+
+#endif
