@@ -116,7 +116,12 @@ bool perf_cuda_capture_end(void *stream, void **graph)
     *graph = NULL;
     if (!good(cudaStreamEndCapture(stream, &noted), "cudaStreamEndCapture"))
         return false;
-    bool done = good(cudaGraphInstantiate(&ready, noted, 0), "cudaGraphInstantiate");
+    /* the thread's other streams may still be captured, which must not forbid this */
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    bool done =
+        good(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");
+    done &= good(cudaGraphInstantiate(&ready, noted, 0), "cudaGraphInstantiate");
+    done &= good(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");
     done &= good(cudaGraphDestroy(noted), "cudaGraphDestroy");
     *graph = ready;
     return done;

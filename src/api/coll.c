@@ -4,6 +4,7 @@
 
 #include "api/coll.h"
 #include "base/mem.h"
+#include "comm/gpu.h"
 
 static enum twill_status check_count(const char *name, const struct tw_call *call)
 {
@@ -84,17 +85,17 @@ enum twill_status tw_api_coll(struct tw_call *call, tw_coll_check_fn check)
         status = tw_api_redop(call, name);
     if (!tw_failed(status))
         status = check(name, rule, call);
+    if (!tw_coll_has(&rule->in, call))
+        call->in = NULL;
+    if (!tw_coll_has(&rule->out, call))
+        call->out = NULL;
     if (!tw_failed(status))
-        status = tw_api_stream(call->stream, name);
-    if (tw_failed(status)) {
+        status = call->comm->gpu != NULL ? tw_gpu_call_check(name, call)
+                                         : tw_api_stream(call->stream, name);
+    if (tw_failed(status))
         tw_last_error_keep(tw_comm_key(call->comm));
-    } else {
-        if (!tw_coll_has(&rule->in, call))
-            call->in = NULL;
-        if (!tw_coll_has(&rule->out, call))
-            call->out = NULL;
+    else
         status = tw_ops_call(call);
-    }
     tw_api_leave(call->comm);
     return status;
 }

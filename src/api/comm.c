@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "api/api.h"
+#include "comm/gpu.h"
 
 enum twill_status twill_get_unique_id(twill_unique_id *id)
 {
@@ -40,8 +41,10 @@ static void give_up(struct twill_comm *const *comms, int count, const struct tw_
     tw_fail_again(status, text);
 }
 
-/* Prepare count communicators that differ in rank only, and connect or note them. outs are NULL. */
-static enum twill_status make(struct tw_comm_args *args, int count, twill_comm_t *outs)
+/* Prepare count communicators that differ in rank and device only, and connect or note them.
+ * devices: NULL: as args say. outs are NULL. */
+static enum twill_status make(struct tw_comm_args *args, int count, const int *devices,
+                              twill_comm_t *outs)
 {
     enum twill_status status = TWILL_OK;
     int made = 0;
@@ -52,6 +55,8 @@ static enum twill_status make(struct tw_comm_args *args, int count, twill_comm_t
     for (; made < count && !tw_failed(status); made += !tw_failed(status)) {
         if (count > 1)
             args->rank = made;
+        if (devices)
+            args->device = devices[made];
         status = tw_comm_prepare(args, &comms[made]);
     }
     if (!tw_failed(status) && tw_group_active()) {
@@ -113,7 +118,7 @@ enum twill_status twill_comm_init(twill_comm_t *comm, int size, const twill_uniq
     if (!tw_failed(status))
         status = tw_api_config(config, &args);
     if (!tw_failed(status))
-        status = make(&args, 1, comm);
+        status = make(&args, 1, NULL, comm);
     return tw_failed(status) ? tw_api_error(status) : status;
 }
 
@@ -127,22 +132,27 @@ enum twill_status twill_comm_init_env(twill_comm_t *comm, const struct twill_con
     if (!tw_failed(status))
         status = tw_env_args(&args);
     if (!tw_failed(status))
-        status = make(&args, 1, comm);
+        status = make(&args, 1, NULL, comm);
     return tw_failed(status) ? tw_api_error(status) : status;
 }
 
 static enum twill_status check_devices(int count, const int *devices)
 {
-    for (int i = 0; devices && i < count; i++) {
-        if (devices[i] != TWILL_DEVICE_HOST) {
-            return tw_fail(devices[i] < TWILL_DEVICE_HOST ? TWILL_ERR_INVALID
-                                                          : TWILL_ERR_UNSUPPORTED,
-                           "comm_init_all: device %d of rank %d: this build serves host memory "
-                           "only",
+    enum twill_status status = TWILL_OK;
+    for (int i = 0; devices && i < count && !tw_failed(status); i++) {
+        if (devices[i] < TWILL_DEVICE_HOST)
+            return tw_fail(TWILL_ERR_INVALID, "comm_init_all: device %d of rank %d is none",
                            devices[i], i);
-        }
+        if ((devices[i] == TWILL_DEVICE_HOST) != (devices[0] == TWILL_DEVICE_HOST))
+            return tw_fail(TWILL_ERR_INVALID,
+                           "comm_init_all: rank 0 is on %s, rank %d on %s: all are on devices, or "
+                           "none is",
+                           devices[0] == TWILL_DEVICE_HOST ? "the host" : "a device", i,
+                           devices[i] == TWILL_DEVICE_HOST ? "the host" : "a device");
+        if (devices[i] != TWILL_DEVICE_HOST)
+            status = tw_gpu_check(devices[i]);
     }
-    return TWILL_OK;
+    return status;
 }
 
 enum twill_status twill_comm_init_all(twill_comm_t *comms, int count, const int *devices,
@@ -163,7 +173,7 @@ enum twill_status twill_comm_init_all(twill_comm_t *comms, int count, const int 
         status = tw_id_create(&args.id);
     args.own_id = true;
     if (!tw_failed(status))
-        status = make(&args, count, comms);
+        status = make(&args, count, devices, comms);
     return tw_failed(status) ? tw_api_error(status) : status;
 }
 

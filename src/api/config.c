@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "comm/gpu.h"
 
 #define CHANNELS_MAX 32
 
@@ -62,8 +63,7 @@ static enum twill_status config_check(const struct twill_config *config)
     if (config->device != TWILL_UNSET && config->device < TWILL_DEVICE_HOST)
         return bad_field("device", config->device, "TWILL_DEVICE_HOST, a device number");
     if (config->device != TWILL_UNSET && config->device != TWILL_DEVICE_HOST)
-        return tw_fail(TWILL_ERR_UNSUPPORTED,
-                       "config: device %d: this build serves host memory only", config->device);
+        return tw_gpu_check(config->device);
     return TWILL_OK;
 }
 
@@ -90,7 +90,7 @@ static enum twill_status config_apply(const struct twill_config *full, struct tw
     if (tw_failed(status))
         return status;
     args->blocking = full->blocking == TWILL_UNSET ? 1 : full->blocking;
-    args->device = TWILL_DEVICE_HOST;
+    args->device = full->device == TWILL_UNSET ? TWILL_DEVICE_HOST : full->device;
     snprintf(args->name, sizeof args->name, "%s", full->name ? full->name : "");
     return TWILL_OK;
 }
@@ -115,5 +115,7 @@ enum twill_status tw_api_config_child(const struct twill_config *config,
         full.deterministic = parent->args.deterministic;
     if (full.channels == TWILL_UNSET)
         full.channels = parent->args.channels;
+    if (full.device == TWILL_UNSET)
+        full.device = parent->args.device;
     return config_apply(&full, args);
 }

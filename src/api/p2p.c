@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "api/api.h"
+#include "comm/gpu.h"
 
 static enum twill_status check(const struct tw_call *call, const char *name, const void *buffer)
 {
@@ -20,7 +21,7 @@ static enum twill_status check(const struct tw_call *call, const char *name, con
     if (bytes && !buffer)
         return tw_fail(TWILL_ERR_INVALID, "%s: the buffer is NULL with count %zu", name,
                        info->count);
-    return tw_api_stream(call->stream, name);
+    return call->comm->gpu ? tw_gpu_call_check(name, call) : tw_api_stream(call->stream, name);
 }
 
 static enum twill_status check_and_call(const struct tw_call *call, const char *name,

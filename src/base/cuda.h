@@ -100,6 +100,14 @@ enum twill_status tw_cuda_stream_query(int device, void *stream, bool *empty);
  * because of another's capture. */
 enum twill_status tw_cuda_stream_capturing(int device, void *stream, bool *capturing);
 
+struct tw_cuda_stream {
+    bool capturing;
+    uint64_t id;      /* no other stream has or had it; 0 while capturing: cannot be asked then */
+    uint64_t capture; /* of the capture that goes on; 0: none */
+};
+/** The same, and what else there is to know of a stream. */
+enum twill_status tw_cuda_stream_look(int device, void *stream, struct tw_cuda_stream *found);
+
 /** Without timing. */
 enum twill_status tw_cuda_event_create(int device, void **event);
 void tw_cuda_event_destroy(int device, void *event);

@@ -76,6 +76,12 @@ enum twill_status tw_cuda_stream_query(int device UNUSED, void *stream UNUSED, b
     return none();
 }
 
+enum twill_status tw_cuda_stream_look(int device UNUSED, void *stream UNUSED,
+                                      struct tw_cuda_stream *found UNUSED)
+{
+    return tw_cuda_ready();
+}
+
 enum twill_status tw_cuda_stream_capturing(int device UNUSED, void *stream UNUSED,
                                            bool *capturing UNUSED)
 {

@@ -65,6 +65,17 @@ enum twill_status tw_cuda_stream_query(int device, void *stream, bool *empty)
     return status;
 }
 
+/* Its arguments are others from CUDA 13 on. */
+static cudaError_t capture_info(cudaStream_t stream, enum cudaStreamCaptureStatus *state,
+                                unsigned long long *id)
+{
+#if CUDART_VERSION >= 13000
+    return cudaStreamGetCaptureInfo(stream, state, id, NULL, NULL, NULL, NULL);
+#else
+    return cudaStreamGetCaptureInfo(stream, state, id, NULL, NULL, NULL);
+#endif
+}
+
 static enum twill_status capture_failed(cudaError_t error, int device)
 {
     if (error == cudaErrorStreamCaptureImplicit) {
@@ -74,17 +85,21 @@ static enum twill_status capture_failed(cudaError_t error, int device)
                        "from a stream that waits for it (cudaErrorStreamCaptureImplicit)",
                        device);
     }
-    return tw_cuda_check(error, "cudaStreamIsCapturing", device);
+    return tw_cuda_check(error, "cudaStreamGetCaptureInfo, cudaStreamGetId", device);
 }
 
-enum twill_status tw_cuda_stream_capturing(int device, void *stream, bool *capturing)
+enum twill_status tw_cuda_stream_look(int device, void *stream, struct tw_cuda_stream *found)
 {
     struct tw_cuda_place place;
     enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+    unsigned long long id = 0, capture = 0;
     enum twill_status status = tw_cuda_enter(device, &place);
     if (tw_failed(status))
         return status;
-    status = capture_failed(cudaStreamIsCapturing((cudaStream_t)stream, &state), device);
+    cudaError_t error = capture_info((cudaStream_t)stream, &state, &capture);
+    if (error == cudaSuccess && state == cudaStreamCaptureStatusNone)
+        error = cudaStreamGetId((cudaStream_t)stream, &id);
+    status = capture_failed(error, device);
     tw_cuda_leave(&place);
     if (!tw_failed(status) && state == cudaStreamCaptureStatusInvalidated)
         status = tw_fail(TWILL_ERR_USAGE,
@@ -92,7 +107,18 @@ enum twill_status tw_cuda_stream_capturing(int device, void *stream, bool *captu
                          "earlier call: cudaStreamEndCapture ends it",
                          device);
     if (!tw_failed(status))
-        *capturing = state == cudaStreamCaptureStatusActive;
+        *found = (struct tw_cuda_stream){.capturing = state == cudaStreamCaptureStatusActive,
+                                         .id = id,
+                                         .capture = capture};
+    return status;
+}
+
+enum twill_status tw_cuda_stream_capturing(int device, void *stream, bool *capturing)
+{
+    struct tw_cuda_stream found;
+    enum twill_status status = tw_cuda_stream_look(device, stream, &found);
+    if (!tw_failed(status))
+        *capturing = found.capturing;
     return status;
 }
 

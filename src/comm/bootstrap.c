@@ -242,6 +242,8 @@ static enum twill_status boot_steps(struct tw_boot *boot)
     if (status == TWILL_OK)
         status = tw_ops_create(comm);
     if (status == TWILL_OK)
+        status = tw_boot_gpu(boot);
+    if (status == TWILL_OK)
         status = barrier_last(boot);
     return status;
 }

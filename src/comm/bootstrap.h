@@ -28,6 +28,8 @@ enum twill_status tw_boot_run(struct twill_comm *comm);
 enum twill_status tw_boot_links(struct tw_boot *boot);
 /** Channels to all ranks, once the tree stands (bootstrap_chan.c). */
 enum twill_status tw_boot_chan(struct tw_boot *boot);
+/** Of ranks on devices: their peers' memory there. */
+enum twill_status tw_boot_gpu(struct tw_boot *boot);
 /** The most bytes that a frame in the tree has. */
 size_t tw_boot_frame_bytes(int size);
 

@@ -101,9 +101,10 @@ void tw_hello_options(const struct tw_comm_args *args, const struct tw_params *p
 
     content_text(params->plan_file, content, sizeof(content));
     (void)snprintf(options, TW_OPTIONS_BYTES,
-                   "channels=%d\ndeterministic=%d\nTWILL_ALGO=\"%s\"\nTWILL_PROTO=\"%s\"\n"
+                   "buffers=%s\nchannels=%d\ndeterministic=%d\nTWILL_ALGO=\"%s\"\nTWILL_PROTO=\"%s\"\n"
                    "TWILL_PLAN_FILE=\"%s\"%s\nTWILL_SHM=%d\n",
-                   args->channels, args->deterministic, params->algo, params->proto,
+                   args->device == TWILL_DEVICE_HOST ? "host" : "device", args->channels,
+                   args->deterministic, params->algo, params->proto,
                    params->plan_file, content, params->shm);
 }
 

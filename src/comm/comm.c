@@ -19,6 +19,7 @@
 #include "base/time.h"
 #include "comm/bootstrap.h"
 #include "comm/control.h"
+#include "comm/gpu.h"
 #include "comm/split.h"
 
 /* ---- failing -----------------------------------------------------------------------------------
@@ -48,6 +49,8 @@ void tw_comm_publish(struct twill_comm *comm)
     ssize_t written = write(comm->cancel_fd, &one, sizeof(one));
     (void)written; /* readable already */
     (void)pthread_mutex_unlock(&comm->lock);
+    if (comm->gpu != NULL)
+        tw_gpu_stop(comm->gpu);
 }
 
 void tw_comm_fail_text(struct twill_comm *comm, enum twill_status status, const char *text)
@@ -235,6 +238,8 @@ static enum twill_status finalize_run(struct twill_comm *comm)
     uint64_t deadline_ns = tw_deadline_ns(comm->proc->params->timeout_ns);
     enum twill_status status = tw_ops_drain(comm);
 
+    if (status == TWILL_OK && comm->gpu != NULL)
+        status = tw_gpu_drain(comm->gpu);
     if (status == TWILL_OK) {
         tw_record_life(comm, TW_LIFE_FINALIZING);
         status = tw_ctl_finalize(comm, deadline_ns);
@@ -295,6 +300,7 @@ void tw_comm_free(struct twill_comm *comm)
     tw_ctl_mute(comm);
     if (comm->ops != NULL)
         tw_ops_destroy(comm);
+    tw_gpu_destroy(comm);
     tw_split_sweep(comm, true);
     tw_split_put(comm->origin);
     if (tw_comm_status(comm) == TWILL_OK)

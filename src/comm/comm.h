@@ -54,6 +54,7 @@ enum tw_comm_state {
 
 struct tw_ctl;    /* control links (control.c) */
 struct tw_ops;    /* operations (ops.c) */
+struct tw_gpu;    /* a rank on a device (gpu.h) */
 struct tw_record; /* what this rank writes on its board (record.c) */
 struct tw_split;  /* how it came out of another (split.c) */
 
@@ -90,6 +91,7 @@ struct twill_comm {
     struct tw_chan *chan;              /* owned, from connect to destroy */
     struct tw_ctl *ctl;                /* owned */
     struct tw_ops *ops;                /* owned */
+    struct tw_gpu *gpu;                /* owned; NULL: the buffers are host memory */
     struct tw_record *record;          /* owned; from connect to destroy */
     /* identifies the communicator among all: part of every record's hash; 0 until the ranks have
      * met; written under the loop's lock */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "comm/control.h"
+#include "comm/gpu.h"
 
 /* What one communicator does in the group. */
 struct share {
@@ -61,6 +62,8 @@ static enum twill_status shares_claim(struct closing *c)
             share_of(c, call)->comm = call->comm;
         }
         struct share *share = share_of(c, call);
+        if (tw_gpu_serves(call))
+            continue;
         share->nsendrecvs += call->info.coll == TW_COLL_P2P;
         share->queued |= call->stream || __atomic_load_n(&ops->pending, __ATOMIC_ACQUIRE);
     }
@@ -97,7 +100,14 @@ static bool share_append_many(struct share *share, bool batch, size_t nops)
     return true;
 }
 
-static bool is_sendrecv(const struct tw_call *call) { return call->info.coll == TW_COLL_P2P; }
+static bool is_sendrecv(const struct tw_call *call)
+{
+    return call->info.coll == TW_COLL_P2P && !tw_gpu_serves(call);
+}
+static bool is_collective(const struct tw_call *call)
+{
+    return call->info.coll != TW_COLL_P2P && !tw_gpu_serves(call);
+}
 
 static void note_error(struct closing *c, const struct tw_item *item)
 {
@@ -154,7 +164,7 @@ static enum twill_status collective_note(struct closing *c, size_t i)
 static enum twill_status shares_fill(struct closing *c)
 {
     for (size_t i = 0; i < c->ncalls; i++) {
-        enum twill_status status = is_sendrecv(&c->calls[i]) ? TWILL_OK : collective_note(c, i);
+        enum twill_status status = is_collective(&c->calls[i]) ? collective_note(c, i) : TWILL_OK;
         if (tw_failed(status))
             return status;
     }
@@ -183,7 +193,7 @@ static enum twill_status shares_fill(struct closing *c)
 static enum twill_status queue_submit(struct closing *c)
 {
     for (size_t i = 0; i < c->ncalls; i++) {
-        if (!c->calls[i].stream)
+        if (!c->calls[i].stream || tw_gpu_serves(&c->calls[i]))
             continue;
         enum twill_status status = tw_stream_attach(c->calls[i].stream);
         if (tw_failed(status))
@@ -292,6 +302,9 @@ enum twill_status tw_group_run(const struct tw_call *calls, size_t ncalls)
         closing_fini(&c);
         return status;
     }
+    status = tw_gpu_run_group(calls, ncalls);
+    if (tw_failed(status) && !tw_failed(c.status))
+        c.status = status;
     shares_run(&c);
     queue_wait(&c);
     closing_fini(&c);

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comm/gpu.h"
+
 enum twill_status tw_ops_create(struct twill_comm *comm)
 {
     struct tw_ops *ops = tw_alloc(sizeof *ops);
@@ -212,6 +214,8 @@ enum twill_status tw_ops_call(const struct tw_call *call)
     enum twill_status status;
     if (tw_group_active())
         status = tw_group_add_call(call);
+    else if (tw_gpu_serves(call))
+        status = tw_gpu_run(call);
     else if (batch && call->info.peer == call->comm->rank)
         status = tw_fail(TWILL_ERR_USAGE,
                          "%s: peer %d is this rank itself: it can only be matched inside a group",

@@ -125,8 +125,8 @@ TEST_F(Arguments, PointerOfAnotherDevice)
 
 TEST_F(Arguments, MisalignedPointer)
 {
-    refused_both(at() + 1, "aligned");
-    refused_both(at() + 2, "aligned");
+    refused_both(at() + BYTES + 1, "aligned");
+    refused_both(at() + BYTES + 2, "aligned");
     refused(twill_all_gather(at() + 4, at() + 1024, 8, TWILL_FLOAT64, comm(), stream()),
             TWILL_ERR_INVALID, "aligned");
 }

@@ -187,7 +187,11 @@ void Runner::capture_end(Captured *captured)
     for (cudaStream_t other : captured->others)
         join(other, captured->leader);
     CUDA(cudaStreamEndCapture(captured->leader, &captured->graph));
+    /* the thread's other streams may still be captured, which must not forbid this */
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    CUDA(cudaThreadExchangeStreamCaptureMode(&mode));
     CUDA(cudaGraphInstantiateWithFlags(&captured->exec, captured->graph, 0));
+    CUDA(cudaThreadExchangeStreamCaptureMode(&mode));
 }
 
 /* A graph for each device, of its ranks' calls in the streams of round 0. */

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: what a rank holds on its device and how it reaches its peers' part of theirs.
+ * Never knows: calls, kernels. */
+#include "config.h"
+
+#include "comm/gpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cuda.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#define PEER_BYTES ((uint32_t)4 << 20)  /* of a rank's memory for each peer, at most */
+#define RANK_BYTES ((uint32_t)16 << 20) /* of a rank's memory, about */
+#define PEER_BYTES_LEAST ((uint32_t)256 << 10)
+#define SMALL_BYTES ((uint32_t)64 << 10) /* for records and flags */
+#define LAYOUT_ALIGN 4096u
+#define DRAIN_NAP_NS (20 * 1000)
+
+/* ---- memory ------------------------------------------------------------------------------------
+ */
+
+static uint32_t round_up(uint32_t bytes) { return (bytes + LAYOUT_ALIGN - 1) & -LAYOUT_ALIGN; }
+
+static struct tw_gk_layout layout_of(int size, uint32_t line_each, uint32_t ring_each)
+{
+    struct tw_gk_layout layout = {.line_each = line_each, .ring_each = ring_each};
+    const uint32_t peers = (uint32_t)size - 1;
+    const uint32_t flags =
+        (uint32_t)size * TW_GK_RINGS_MAX * (uint32_t)sizeof(struct tw_gk_flags);
+
+    layout.lines = round_up(TW_GK_FLAGS_AT + flags);
+    layout.ring = layout.lines + 2 * peers * line_each;
+    layout.bytes = layout.ring + peers * ring_each;
+    return layout;
+}
+
+static void share_of(int size, uint32_t *line_each, uint32_t *ring_each)
+{
+    const uint32_t peers = size > 1 ? (uint32_t)size - 1 : 1;
+    uint32_t each = RANK_BYTES / peers;
+
+    if (each > PEER_BYTES)
+        each = PEER_BYTES;
+    if (each < PEER_BYTES_LEAST)
+        each = PEER_BYTES_LEAST;
+    /* half of it is lines, of calls in turn */
+    *line_each = each / 4 / LAYOUT_ALIGN * LAYOUT_ALIGN;
+    *ring_each = (each / 2 - SMALL_BYTES) / LAYOUT_ALIGN * LAYOUT_ALIGN;
+}
+
+enum twill_status tw_gpu_check(int device)
+{
+    enum twill_status status = tw_cuda_ready();
+
+    if (tw_failed(status))
+        return status;
+    if (device >= tw_cuda_device_count())
+        return tw_fail(TWILL_ERR_INVALID, "CUDA device %d does not exist: there are %d", device,
+                       tw_cuda_device_count());
+    return tw_gk_load(device);
+}
+
+static enum twill_status device_read(const struct tw_gpu *gpu, struct tw_gpu_entry *entry)
+{
+    struct tw_cuda_device found;
+    enum twill_status status = tw_cuda_device_read(gpu->device, &found);
+
+    if (tw_failed(status))
+        return status;
+    memcpy(entry->uuid, found.uuid, sizeof(entry->uuid));
+    entry->multiprocessors = (uint32_t)found.multiprocessors;
+    return TWILL_OK;
+}
+
+static enum twill_status memory_take(struct tw_gpu *gpu, struct tw_gpu_entry *entry)
+{
+    void *state = NULL, *host = NULL;
+    const int size = gpu->comm->size;
+
+    share_of(size, &entry->line_each, &entry->ring_each);
+    const struct tw_gk_layout layout = layout_of(size, entry->line_each, entry->ring_each);
+    enum twill_status status = tw_cuda_alloc(gpu->device, layout.bytes, &gpu->mem);
+    if (!tw_failed(status))
+        status = tw_cuda_alloc(gpu->device, sizeof(struct tw_gk_state), &state);
+    gpu->state = state;
+    if (!tw_failed(status))
+        status = tw_cuda_pinned_alloc(sizeof(struct tw_gk_host), &host);
+    gpu->host = host;
+    if (!tw_failed(status))
+        status = tw_cuda_event_create(gpu->device, &gpu->event);
+    if (!tw_failed(status))
+        status = tw_cuda_event_create(gpu->device, &gpu->done);
+    if (!tw_failed(status))
+        status = tw_cuda_ipc_export(gpu->mem, entry->ipc);
+    entry->device = gpu->device;
+    entry->mem = (uint64_t)(uintptr_t)gpu->mem;
+    return status;
+}
+
+enum twill_status tw_gpu_create(struct twill_comm *comm, struct tw_gpu_entry *entry)
+{
+    if (comm->size > TW_GK_RANKS_MAX)
+        return tw_fail(TWILL_ERR_UNSUPPORTED,
+                       "init: %d ranks on devices: this build has at most %d in a communicator",
+                       comm->size, TW_GK_RANKS_MAX);
+    struct tw_gpu *gpu = tw_alloc(sizeof(*gpu));
+
+    if (gpu == NULL)
+        return TWILL_ERR_NOMEM;
+    gpu->comm = comm;
+    gpu->device = comm->args.device;
+    gpu->source.fd = -1;
+    comm->gpu = gpu; /* from here on destroy frees what there is */
+    gpu->opened = tw_alloc((size_t)comm->size * sizeof(void *));
+    if (gpu->opened == NULL)
+        return TWILL_ERR_NOMEM;
+    enum twill_status status = tw_gpu_check(gpu->device);
+    if (!tw_failed(status))
+        status = device_read(gpu, entry);
+    return tw_failed(status) ? status : memory_take(gpu, entry);
+}
+
+/* ---- peers -------------------------------------------------------------------------------------
+ */
+
+static bool same_proc(const struct tw_ctl_peer *a, const struct tw_ctl_peer *b)
+{
+    return memcmp(&a->proc, &b->proc, sizeof(a->proc)) == 0;
+}
+
+static enum twill_status peer_reach(struct tw_gpu *gpu, int rank, const struct tw_gpu_entry *entry,
+                                    bool here, void **mem)
+{
+    const struct twill_comm *comm = gpu->comm;
+    bool can = true;
+    enum twill_status status = TWILL_OK;
+
+    *mem = (void *)(uintptr_t)entry->mem;
+    if (!here) {
+        status = tw_cuda_ipc_open(gpu->device, entry->ipc, &gpu->opened[rank]);
+        *mem = gpu->opened[rank];
+    } else if (entry->device != gpu->device) {
+        status = tw_cuda_peer_enable(gpu->device, entry->device, &can);
+    }
+    if (!tw_failed(status) && can)
+        return TWILL_OK;
+    return tw_fail(tw_failed(status) ? status : TWILL_ERR_UNSUPPORTED,
+                   "init: CUDA device %d of rank %d does not reach device %d of rank %d: %s",
+                   gpu->device, comm->rank, entry->device, rank,
+                   can ? tw_fail_text() : "there is no peer access between them");
+}
+
+/* What any rank has room for. */
+static struct tw_gk_layout layout_agree(int size, const struct tw_gpu_entry *entries)
+{
+    uint32_t line = UINT32_MAX, ring = UINT32_MAX;
+
+    for (int r = 0; r < size; r++) {
+        line = entries[r].line_each < line ? entries[r].line_each : line;
+        ring = entries[r].ring_each < ring ? entries[r].ring_each : ring;
+    }
+    return layout_of(size, line, ring);
+}
+
+/* The table of many ranks' memory lies on the device. */
+static enum twill_status table_set(struct tw_gpu *gpu, void *const *table)
+{
+    const int size = gpu->comm->size;
+    void *far = NULL;
+
+    if (size <= TW_GK_NEAR) {
+        for (int r = 0; r < size; r++)
+            gpu->base.near[r] = table[r];
+        return TWILL_OK;
+    }
+    enum twill_status status =
+        tw_cuda_alloc(gpu->device, (size_t)size * sizeof(void *), &far);
+    if (!tw_failed(status))
+        status = tw_cuda_copy_now(gpu->device, far, table, (size_t)size * sizeof(void *));
+    gpu->far = far;
+    gpu->base.far = far;
+    return status;
+}
+
+static enum twill_status peers_reach(struct tw_gpu *gpu, const struct tw_gpu_entry *entries,
+                                     const struct tw_ctl_peer *peers)
+{
+    const struct twill_comm *comm = gpu->comm;
+    void *table[TW_GK_RANKS_MAX] = {gpu->mem};
+    enum twill_status status = TWILL_OK;
+
+    for (int r = 0; r < comm->size && !tw_failed(status); r++) {
+        const bool here = same_proc(&peers[r], &peers[comm->rank]);
+
+        table[r] = gpu->mem;
+        gpu->all_here &= here;
+        if (r != comm->rank)
+            status = peer_reach(gpu, r, &entries[r], here, &table[r]);
+    }
+    return tw_failed(status) ? status : table_set(gpu, table);
+}
+
+static enum twill_status team_join(struct tw_gpu *gpu, const struct tw_gpu_entry *entries,
+                                   const struct tw_ctl_peer *peers)
+{
+    const struct twill_comm *comm = gpu->comm;
+    int ranks = 0, place = 0;
+
+    for (int r = 0; r < comm->size; r++) {
+        if (!same_proc(&peers[r], &peers[comm->rank]) || entries[r].device != gpu->device)
+            continue;
+        place += r < comm->rank;
+        ranks++;
+    }
+    if (ranks > TW_GK_JOINT_MAX)
+        return tw_fail(TWILL_ERR_UNSUPPORTED,
+                       "init: %d ranks of one process on CUDA device %d: this build has at most %d",
+                       ranks, gpu->device, TW_GK_JOINT_MAX);
+    return tw_gpu_team_join(gpu, ranks, place);
+}
+
+/* Blocks are equally many on all ranks, and those of all ranks of a device are resident at once, one
+ * on a multiprocessor. */
+static int blocks_agree(int size, const struct tw_gpu_entry *entries)
+{
+    int blocks = TW_GK_BLOCKS_MAX;
+
+    for (int r = 0; r < size; r++) {
+        int mates = 0;
+
+        for (int q = 0; q < size; q++)
+            mates += memcmp(entries[q].uuid, entries[r].uuid, sizeof(entries[r].uuid)) == 0;
+        if (blocks > (int)entries[r].multiprocessors / mates)
+            blocks = (int)entries[r].multiprocessors / mates;
+    }
+    return blocks > 0 ? blocks : 1;
+}
+
+enum twill_status tw_gpu_connect(struct twill_comm *comm, const struct tw_gpu_entry *entries,
+                                 const struct tw_ctl_peer *peers)
+{
+    struct tw_gpu *gpu = comm->gpu;
+
+    gpu->all_here = true;
+    gpu->base.rank = comm->rank;
+    gpu->base.size = comm->size;
+    gpu->base.state = gpu->state;
+    gpu->base.host = gpu->host;
+    gpu->base.layout = layout_agree(comm->size, entries);
+    enum twill_status status = peers_reach(gpu, entries, peers);
+    if (!tw_failed(status))
+        status = team_join(gpu, entries, peers);
+    if (tw_failed(status))
+        return status;
+    gpu->most_blocks = blocks_agree(comm->size, entries);
+    return tw_gpu_watch(gpu);
+}
+
+/* ---- the end -----------------------------------------------------------------------------------
+ */
+
+void tw_gpu_stop(struct tw_gpu *gpu)
+{
+    if (gpu->host != NULL)
+        __atomic_store_n(&gpu->host->stop, 1, __ATOMIC_RELEASE);
+    if (gpu->team != NULL)
+        tw_gpu_team_wake(gpu);
+}
+
+/* Streams are the user's and may be gone: the event is not. */
+enum twill_status tw_gpu_drain(struct tw_gpu *gpu)
+{
+    const struct timespec nap = {0, DRAIN_NAP_NS};
+    bool done = !gpu->done_once;
+    enum twill_status status = TWILL_OK;
+
+    while (!done && !tw_failed(status)) {
+        status = tw_cuda_event_done(gpu->device, gpu->done, &done);
+        if (!done)
+            (void)nanosleep(&nap, NULL);
+    }
+    return status;
+}
+
+void tw_gpu_destroy(struct twill_comm *comm)
+{
+    struct tw_gpu *gpu = comm->gpu;
+
+    if (gpu == NULL)
+        return;
+    tw_gpu_unwatch(gpu);
+    tw_gpu_stop(gpu);
+    (void)tw_gpu_drain(gpu);
+    tw_gpu_team_leave(gpu);
+    for (int r = 0; gpu->opened != NULL && r < comm->size; r++)
+        if (gpu->opened[r] != NULL)
+            tw_cuda_ipc_close(gpu->device, gpu->opened[r]);
+    tw_cuda_event_destroy(gpu->device, gpu->event);
+    tw_cuda_event_destroy(gpu->device, gpu->done);
+    tw_cuda_free(gpu->device, gpu->far);
+    tw_cuda_free(gpu->device, gpu->mem);
+    tw_cuda_free(gpu->device, gpu->state);
+    tw_cuda_pinned_free(gpu->host);
+    free(gpu->opened);
+    free(gpu);
+    comm->gpu = NULL;
+}

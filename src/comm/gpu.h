@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: a communicator's rank on a CUDA device: its memory there, its peers', its calls.
+ * Never knows: what kernels do with them. */
+#ifndef TW_COMM_GPU_H
+#define TW_COMM_GPU_H
+
+#include "base/cuda.h"
+#include "comm/comm.h"
+#include "comm/control.h"
+#include "device/cuda/launch.h"
+
+struct tw_gpu_team;
+
+/* What ranks on devices tell each other when they connect. */
+struct tw_gpu_entry {
+    int32_t device;      /* in its own process */
+    uint32_t line_each;  /* that it has room for */
+    uint32_t ring_each;
+    uint32_t multiprocessors;
+    uint8_t uuid[16];
+    uint64_t mem;        /* address in its process */
+    uint8_t ipc[64];     /* of the allocation that begins there */
+};
+
+struct tw_gpu {
+    struct twill_comm *comm; /* borrowed */
+    int device;
+    int most_blocks;                  /* of one rank's kernel */
+    void *mem;                        /* owned: what peers write to */
+    struct tw_gk_state *state;        /* owned, on the device */
+    struct tw_gk_host *host;          /* owned, pinned */
+    char **far;                       /* owned, on the device; NULL: few ranks */
+    void **opened;                    /* owned, [size]: mappings of other processes' memory */
+    struct tw_gk_call base;           /* what all calls of the rank have in common */
+    bool all_here;                    /* all ranks are in this process */
+    struct tw_gpu_team *team;         /* the ranks of this process and device; referenced */
+    int place;                        /* in the team */
+    /* the order of calls over streams */
+    void *stream;                  /* of the last call, for calls of one capture only */
+    struct tw_cuda_stream last;    /* the same; neither id nor capture: there was none */
+    bool many_streams;             /* calls came on several: ends are recorded in full */
+    bool done_once;                /* done is of a call, on the stream of this id */
+    uint64_t done_id;
+    void *done;                    /* owned: event at the end of the last call outside captures */
+    void *event;                   /* owned */
+    /* the watch over kernels, in the control thread (gpu_watch.c) */
+    struct tw_source source;
+    bool watched;
+    uint32_t wait_epoch;    /* of the long wait that is followed; under the loop's lock */
+    uint64_t wait_since_ns; /* 0: none */
+    bool warned;
+};
+
+/** Does the communicator's args ask for a device? */
+static inline bool tw_gpu_wanted(const struct twill_comm *comm)
+{
+    return comm->args.device != TWILL_DEVICE_HOST;
+}
+
+/* ---- life (gpu.c) ----------------------------------------------------------------------------
+ */
+
+/** Before the ranks meet: the device is there and takes twill's kernels. */
+enum twill_status tw_gpu_check(int device);
+/** Room of the rank's own on the device, for `size` ranks; fills entry. */
+enum twill_status tw_gpu_create(struct twill_comm *comm, struct tw_gpu_entry *entry);
+/** Reach the peers. entries: [size], everybody's. procs: [size], whose process each is. */
+enum twill_status tw_gpu_connect(struct twill_comm *comm, const struct tw_gpu_entry *entries,
+                                 const struct tw_ctl_peer *peers);
+/** NULL: nothing. The rank's kernels have ended, or have been told to. */
+void tw_gpu_destroy(struct twill_comm *comm);
+/** The communicator has failed: kernels end their waits. Never blocks; any thread. */
+void tw_gpu_stop(struct tw_gpu *gpu);
+/** Until all that was given to the device has run. */
+enum twill_status tw_gpu_drain(struct tw_gpu *gpu);
+
+/* ---- calls (gpu_call.c) ------------------------------------------------------------------------
+ */
+
+/** A checked call outside a group. */
+enum twill_status tw_gpu_run(const struct tw_call *call);
+/** The device calls of a closing group, in their order; others are left alone. */
+enum twill_status tw_gpu_run_group(const struct tw_call *calls, size_t count);
+/** Is it for the device? What ranks tell each other about the communicator goes by host memory. */
+static inline bool tw_gpu_serves(const struct tw_call *call)
+{
+    return call->comm->gpu != NULL && call->info.guise == TW_CALL_PLAIN;
+}
+/** There is a kernel for it, its buffers lie on the communicator's device, and its stream can be
+ * used. ERR_UNSUPPORTED; ERR_INVALID, ERR_USAGE say why not (tw_fail called). */
+enum twill_status tw_gpu_call_check(const char *name, const struct tw_call *call);
+
+/* ---- how a call is cut (gpu_shape.c) -----------------------------------------------------------
+ */
+
+struct tw_gpu_shape {
+    enum tw_gk_kernel kernel;
+    uint32_t blocks, threads;
+};
+
+/** Kernel and launch of a call, from what is equal on all ranks. */
+enum twill_status tw_gpu_shape(const struct tw_gpu *gpu, const struct tw_call *call,
+                               struct tw_gpu_shape *shape);
+/** As twill_comm_choice tells them. */
+const char *tw_gpu_algo_name(const struct tw_gpu_shape *shape);
+const char *tw_gpu_proto_name(const struct tw_gpu_shape *shape);
+/** What kernels are told of the call. */
+void tw_gpu_fill(const struct tw_gpu *gpu, const struct tw_call *call,
+                 const struct tw_gpu_shape *shape, struct tw_gk_call *out);
+
+/* ---- ranks of one process and device, which one kernel serves (gpu_team.c) ----------------------
+ */
+
+struct tw_gpu_launch {
+    struct tw_gk_call call;
+    struct tw_gpu_shape shape;
+    twill_type_t type;
+    void *stream;
+    struct tw_cuda_stream found; /* what that is */
+};
+
+enum twill_status tw_gpu_team_join(struct tw_gpu *gpu, int ranks, int place);
+void tw_gpu_team_leave(struct tw_gpu *gpu);
+/**
+ * The rank's next launch. It starts once all ranks of the team have theirs.
+ * @param ticket  out: for tw_gpu_team_wait
+ */
+enum twill_status tw_gpu_team_submit(struct tw_gpu *gpu, const struct tw_gpu_launch *launch,
+                                     uint64_t *ticket);
+/** Until the launch has been started, by whoever came last, or the communicator has failed. */
+enum twill_status tw_gpu_team_wait(struct tw_gpu *gpu, uint64_t ticket);
+/** Those who wait look again. */
+void tw_gpu_team_wake(struct tw_gpu *gpu);
+
+/* ---- the watch (gpu_watch.c) -------------------------------------------------------------------
+ */
+
+#define TW_GPU_CALL_TEXT_BYTES 160
+/** What a record says: "all_reduce count 100 float32 sum". */
+void tw_gpu_call_text(const uint32_t words[TW_GK_WORDS], char text[TW_GPU_CALL_TEXT_BYTES]);
+enum twill_status tw_gpu_watch(struct tw_gpu *gpu);
+void tw_gpu_unwatch(struct tw_gpu *gpu);
+
+#endif

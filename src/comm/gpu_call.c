@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: what becomes of a call on device memory: buffers checked, launch handed to the team.
+ * Never knows: kernels, streams' order. */
+#include "config.h"
+
+#include "comm/gpu.h"
+
+#include <stdlib.h>
+
+#include "base/cuda.h"
+#include "base/mem.h"
+
+/* ---- buffers -----------------------------------------------------------------------------------
+ */
+
+static enum twill_status buffer_check(const struct tw_gpu *gpu, const char *name, const char *which,
+                                      const void *at)
+{
+    struct tw_cuda_memory found;
+
+    if (at == NULL)
+        return TWILL_OK;
+    enum twill_status status = tw_cuda_memory_find(at, &found);
+    if (tw_failed(status))
+        return status;
+    if (found.kind == TW_CUDA_DEVICE && found.device == gpu->device)
+        return TWILL_OK;
+    if (found.kind == TW_CUDA_DEVICE)
+        return tw_fail(TWILL_ERR_INVALID,
+                       "%s: %s %p is memory of CUDA device %d; the communicator's rank is on %d",
+                       name, which, at, found.device, gpu->device);
+    return tw_fail(TWILL_ERR_INVALID,
+                   "%s: %s %p is %s; the communicator's rank is on CUDA device %d and takes its "
+                   "memory only",
+                   name, which, at,
+                   found.kind == TW_CUDA_MANAGED  ? "managed memory"
+                   : found.kind == TW_CUDA_PINNED ? "pinned host memory"
+                                                  : "host memory, or was freed",
+                   gpu->device);
+}
+
+static enum twill_status aligned_check(const char *name, const char *which, const void *at,
+                                       size_t elem)
+{
+    if ((uintptr_t)at % elem == 0)
+        return TWILL_OK;
+    return tw_fail(TWILL_ERR_INVALID, "%s: %s %p is not aligned to its elements of %zu bytes", name,
+                   which, at, elem);
+}
+
+enum twill_status tw_gpu_call_check(const char *name, const struct tw_call *call)
+{
+    const struct tw_gpu *gpu = call->comm->gpu;
+    const size_t elem = tw_type_bytes(call->info.type);
+    struct tw_gpu_shape shape;
+
+    enum twill_status status = tw_gpu_shape(gpu, call, &shape);
+    if (tw_failed(status) || call->info.count == 0)
+        return status;
+    status = aligned_check(name, "sendbuf", call->in, elem);
+    if (!tw_failed(status))
+        status = aligned_check(name, "recvbuf", call->out, elem);
+    if (!tw_failed(status))
+        status = buffer_check(gpu, name, "sendbuf", call->in);
+    if (!tw_failed(status) && call->out != call->in)
+        status = buffer_check(gpu, name, "recvbuf", call->out);
+    return status;
+}
+
+/* ---- calls -------------------------------------------------------------------------------------
+ */
+
+static enum twill_status submit(const struct tw_call *call, uint64_t *ticket)
+{
+    struct tw_gpu *gpu = call->comm->gpu;
+    struct tw_gpu_launch launch = {.type = call->info.type, .stream = call->stream};
+
+    enum twill_status status = tw_gpu_shape(gpu, call, &launch.shape);
+    if (!tw_failed(status))
+        status = tw_cuda_stream_look(gpu->device, call->stream, &launch.found);
+    if (tw_failed(status))
+        return status;
+    tw_gpu_fill(gpu, call, &launch.shape, &launch.call);
+    return tw_gpu_team_submit(gpu, &launch, ticket);
+}
+
+enum twill_status tw_gpu_run(const struct tw_call *call)
+{
+    uint64_t ticket;
+
+    enum twill_status status = submit(call, &ticket);
+    return tw_failed(status) ? status : tw_gpu_team_wait(call->comm->gpu, ticket);
+}
+
+enum twill_status tw_gpu_run_group(const struct tw_call *calls, size_t count)
+{
+    uint64_t *tickets = tw_alloc(count * sizeof(*tickets));
+    enum twill_status first = TWILL_OK;
+
+    if (tickets == NULL)
+        return TWILL_ERR_NOMEM;
+    for (size_t i = 0; i < count; i++) {
+        enum twill_status status = TWILL_OK;
+
+        if (tw_gpu_serves(&calls[i]))
+            status = submit(&calls[i], &tickets[i]);
+        if (tw_failed(status) && !tw_failed(first))
+            first = status;
+        if (tw_failed(status))
+            tw_last_error_keep(tw_comm_key(calls[i].comm));
+    }
+    for (size_t i = 0; i < count && !tw_failed(first); i++)
+        if (tickets[i] != 0)
+            first = tw_gpu_team_wait(calls[i].comm->gpu, tickets[i]);
+    if (tw_failed(first))
+        tw_last_error_keep(0);
+    free(tickets);
+    return first;
+}

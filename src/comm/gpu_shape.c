@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: which kernel a call gets, and what that is told. Never knows: how it is launched. */
+#include "config.h"
+
+#include <string.h>
+
+#include "comm/gpu.h"
+
+_Static_assert(TW_GK_PREMUL == TW_REDOP_PREMUL_SUM, "kernels know created sums by this number");
+
+#define LINE_THREADS_LEAST 64u /* at least the most ranks */
+#define LINE_BLOCKS_MOST 64u
+#define RING_BLOCKS_MOST 64u
+#define RING_BLOCK_BYTES ((uint64_t)32 << 10) /* worth a block */
+#define DIRECT_BLOCK_BYTES ((uint64_t)8 << 10)
+
+/* Which blocks go where. */
+struct traffic {
+    bool sends_all, takes_all; /* else to and from the root alone */
+    bool sends, takes;         /* this rank does at all */
+    bool many_in, many_out;    /* a block for each rank */
+    bool reduces;
+};
+
+static struct traffic traffic_of(const struct tw_gpu *gpu, const struct tw_call_info *info)
+{
+    const struct tw_coll_rule *rule = tw_coll_rule(info->coll);
+    const bool root = gpu->comm->rank == info->root;
+
+    return (struct traffic){
+        .sends_all = rule->out.where != TW_AT_ROOT,
+        .takes_all = rule->in.where != TW_AT_ROOT,
+        .sends = rule->in.where == TW_EVERYWHERE || (rule->in.where == TW_AT_ROOT && root),
+        .takes = rule->out.where == TW_EVERYWHERE || (rule->out.where == TW_AT_ROOT && root),
+        .many_in = rule->in.many,
+        .many_out = rule->out.many,
+        .reduces = rule->reduces,
+    };
+}
+
+static uint32_t least(uint64_t a, uint32_t b) { return a < b ? (uint32_t)a : b; }
+
+static uint32_t most_blocks(const struct tw_gpu *gpu, uint32_t most)
+{
+    return (uint32_t)gpu->most_blocks < most ? (uint32_t)gpu->most_blocks : most;
+}
+
+static void shape_lines(const struct tw_gpu *gpu, uint64_t bytes, struct tw_gpu_shape *shape)
+{
+    uint64_t units = (bytes + 7) / 8;
+    uint64_t threads = (units + 31) / 32 * 32;
+
+    shape->threads = threads < LINE_THREADS_LEAST ? LINE_THREADS_LEAST
+                                                  : least(threads, TW_GK_THREADS_MOST);
+    shape->blocks = least((units + shape->threads - 1) / shape->threads,
+                          most_blocks(gpu, LINE_BLOCKS_MOST));
+    if (shape->blocks == 0)
+        shape->blocks = 1;
+}
+
+static void shape_blocks(const struct tw_gpu *gpu, uint64_t bytes, uint64_t each,
+                         struct tw_gpu_shape *shape)
+{
+    shape->threads = TW_GK_THREADS_MOST;
+    shape->blocks = least((bytes + each - 1) / each, most_blocks(gpu, RING_BLOCKS_MOST));
+    if (shape->blocks == 0)
+        shape->blocks = 1;
+}
+
+/* Every rank's buffers can be reached by every rank: a fact that all of them know. */
+static bool all_reach(const struct tw_gpu *gpu, const struct tw_call_info *info)
+{
+    return gpu->all_here && info->op != TW_REDOP_PREMUL_SUM;
+}
+
+static void shape_sums(const struct tw_gpu *gpu, const struct tw_call_info *info, uint64_t bytes,
+                       struct tw_gpu_shape *shape)
+{
+    const bool all = info->coll == TW_COLL_ALL_REDUCE;
+
+    if (all_reach(gpu, info)) {
+        shape->kernel = all ? TW_GK_DIRECT_ALL : TW_GK_DIRECT_SCATTER;
+        shape_blocks(gpu, all ? bytes / (uint64_t)gpu->comm->size : bytes, DIRECT_BLOCK_BYTES,
+                     shape);
+    } else {
+        shape->kernel = all ? TW_GK_RING_ALL : TW_GK_RING_SCATTER;
+        shape_blocks(gpu, bytes, RING_BLOCK_BYTES, shape);
+    }
+}
+
+static bool is_served(enum tw_coll coll)
+{
+    switch (coll) {
+    case TW_COLL_ALL_REDUCE:
+    case TW_COLL_REDUCE:
+    case TW_COLL_BROADCAST:
+    case TW_COLL_REDUCE_SCATTER:
+    case TW_COLL_ALL_GATHER:
+    case TW_COLL_ALL_TO_ALL:
+    case TW_COLL_BARRIER:
+    case TW_COLL_GATHER:
+    case TW_COLL_SCATTER:
+        return true;
+    default:
+        return false;
+    }
+}
+
+enum twill_status tw_gpu_shape(const struct tw_gpu *gpu, const struct tw_call *call,
+                               struct tw_gpu_shape *shape)
+{
+    const struct tw_call_info *info = &call->info;
+    const uint64_t bytes = info->count * tw_type_bytes(info->type);
+
+    if (!is_served(info->coll))
+        return tw_fail(TWILL_ERR_UNSUPPORTED,
+                       "%s: not on device memory: this build has the collectives with equal counts "
+                       "there",
+                       info->coll == TW_COLL_P2P ? (info->is_send ? "send" : "recv")
+                                                 : tw_coll_name(info->coll));
+    const bool reduces = tw_coll_rule(info->coll)->reduces;
+    if (bytes <= gpu->base.layout.line_each / 2) {
+        shape->kernel = reduces ? TW_GK_LINE_REDUCE : TW_GK_LINE_MOVE;
+        shape_lines(gpu, bytes, shape);
+        return TWILL_OK;
+    }
+    if (reduces) {
+        shape_sums(gpu, info, bytes, shape);
+    } else {
+        shape->kernel = TW_GK_RING_MOVE;
+        shape_blocks(gpu, bytes, RING_BLOCK_BYTES, shape);
+    }
+    return TWILL_OK;
+}
+
+static const char *const algo_names[TW_GK_KERNELS] = {
+    [TW_GK_LINE_REDUCE] = "direct_put",   [TW_GK_LINE_MOVE] = "direct",
+    [TW_GK_RING_SCATTER] = "direct",      [TW_GK_RING_ALL] = "two_shot_put",
+    [TW_GK_RING_MOVE] = "direct",         [TW_GK_DIRECT_SCATTER] = "direct_get",
+    [TW_GK_DIRECT_ALL] = "two_shot_get",  [TW_GK_SCATTER_V] = "direct",
+    [TW_GK_MOVE_V] = "direct",
+};
+static const char *const proto_names[TW_GK_KERNELS] = {
+    [TW_GK_LINE_REDUCE] = "lines",   [TW_GK_LINE_MOVE] = "lines",
+    [TW_GK_RING_SCATTER] = "rings",  [TW_GK_RING_ALL] = "rings",
+    [TW_GK_RING_MOVE] = "rings",     [TW_GK_DIRECT_SCATTER] = "direct",
+    [TW_GK_DIRECT_ALL] = "direct",   [TW_GK_SCATTER_V] = "rings",
+    [TW_GK_MOVE_V] = "rings",
+};
+
+const char *tw_gpu_algo_name(const struct tw_gpu_shape *shape) { return algo_names[shape->kernel]; }
+
+const char *tw_gpu_proto_name(const struct tw_gpu_shape *shape)
+{
+    return proto_names[shape->kernel];
+}
+
+/* In place, what a peer writes to the output may be what this rank has yet to send. */
+static bool output_is_free(const struct traffic *traffic, const struct tw_call *call)
+{
+    return !(traffic->many_in && traffic->many_out && call->in == call->out);
+}
+
+static uint64_t mask_all(int size) { return size == 64 ? UINT64_MAX : (UINT64_C(1) << size) - 1; }
+
+void tw_gpu_fill(const struct tw_gpu *gpu, const struct tw_call *call,
+                 const struct tw_gpu_shape *shape, struct tw_gk_call *out)
+{
+    const struct tw_call_info *info = &call->info;
+    const struct traffic traffic = traffic_of(gpu, info);
+    const uint64_t all = mask_all(gpu->comm->size), root = UINT64_C(1) << info->root;
+    const uint64_t bytes = info->count * tw_type_bytes(info->type);
+
+    *out = gpu->base;
+    out->op = (uint32_t)info->op;
+    out->in = call->in;
+    out->out = call->out;
+    out->elem_bytes = (uint32_t)tw_type_bytes(info->type);
+    out->bytes = bytes;
+    out->in_stride = traffic.many_in ? bytes : 0;
+    out->out_stride = traffic.many_out ? bytes : 0;
+    out->sends = !traffic.sends ? 0 : traffic.sends_all ? all : root;
+    out->takes = !traffic.takes ? 0 : traffic.takes_all ? all : root;
+    if (info->coll == TW_COLL_BARRIER) /* of nothing: but everybody's record is awaited */
+        out->sends = out->takes = all;
+    out->scalar_at = call->scalar.at;
+    out->scalar = call->scalar.value;
+    if (shape->kernel == TW_GK_DIRECT_ALL || shape->kernel == TW_GK_DIRECT_SCATTER)
+        out->direct = 1;
+    if (gpu->all_here && traffic.takes && output_is_free(&traffic, call) &&
+        (shape->kernel == TW_GK_RING_ALL || shape->kernel == TW_GK_RING_MOVE))
+        out->direct = 1;
+    out->words[TW_GK_WORD_CALL] = (uint32_t)info->coll << 24 | (uint32_t)info->type << 16 |
+                                  (uint32_t)info->op << 8 | (uint32_t)info->guise;
+    out->words[TW_GK_WORD_PATH] =
+        (uint32_t)info->root << 16 | (uint32_t)shape->kernel << 8 | shape->blocks;
+    out->words[TW_GK_WORD_COUNT] = (uint32_t)bytes;
+    out->words[TW_GK_WORD_COUNT + 1] = (uint32_t)(bytes >> 32);
+}

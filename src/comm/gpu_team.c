@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: the ranks of one communicator, process and device: one kernel serves all of them, started
+ * by whoever calls last, after what stands before it in every rank's stream and before what comes
+ * behind.
+ * Never knows: what calls are. */
+#include "config.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cuda.h"
+#include "base/mem.h"
+#include "comm/gpu.h"
+
+/* A launch that waits for the other ranks' parts. */
+struct part {
+    struct tw_gpu_launch launch;
+    struct part *next;
+};
+
+struct member {
+    struct tw_gpu *gpu;         /* NULL: not there yet, or gone */
+    struct part *first, *last;  /* owned: launches not started yet, in order */
+    uint64_t submitted, started;
+};
+
+struct tw_gpu_team {
+    struct tw_gpu_team *next;
+    uint64_t id_hash; /* of the communicator */
+    int device;
+    int ranks, refs;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct member members[TW_GK_JOINT_MAX];
+};
+
+static pthread_mutex_t teams_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct tw_gpu_team *teams; /* of this process; under teams_lock */
+
+/* ---- coming and going --------------------------------------------------------------------------
+ */
+
+static struct tw_gpu_team *team_find(const struct tw_gpu *gpu)
+{
+    struct tw_gpu_team *team = teams;
+
+    while (team != NULL && (team->id_hash != gpu->comm->id_hash || team->device != gpu->device))
+        team = team->next;
+    return team;
+}
+
+enum twill_status tw_gpu_team_join(struct tw_gpu *gpu, int ranks, int place)
+{
+    (void)pthread_mutex_lock(&teams_lock);
+    struct tw_gpu_team *team = team_find(gpu);
+    if (team == NULL && (team = tw_alloc(sizeof(*team))) != NULL) {
+        team->id_hash = gpu->comm->id_hash;
+        team->device = gpu->device;
+        team->ranks = ranks;
+        (void)pthread_mutex_init(&team->lock, NULL);
+        tw_cond_init(&team->changed);
+        team->next = teams;
+        teams = team;
+    }
+    if (team != NULL) {
+        team->refs++;
+        (void)pthread_mutex_lock(&team->lock);
+        team->members[place].gpu = gpu;
+        (void)pthread_mutex_unlock(&team->lock);
+        gpu->team = team;
+        gpu->place = place;
+    }
+    (void)pthread_mutex_unlock(&teams_lock);
+    return team != NULL ? TWILL_OK : TWILL_ERR_NOMEM;
+}
+
+static void parts_drop(struct member *member)
+{
+    while (member->first != NULL) {
+        struct part *part = member->first;
+
+        member->first = part->next;
+        free(part);
+    }
+    member->last = NULL;
+}
+
+void tw_gpu_team_leave(struct tw_gpu *gpu)
+{
+    struct tw_gpu_team *team = gpu->team;
+
+    if (team == NULL)
+        return;
+    (void)pthread_mutex_lock(&teams_lock);
+    (void)pthread_mutex_lock(&team->lock);
+    parts_drop(&team->members[gpu->place]);
+    team->members[gpu->place].gpu = NULL;
+    (void)pthread_mutex_unlock(&team->lock);
+    if (--team->refs == 0) {
+        struct tw_gpu_team **at = &teams;
+
+        while (*at != team)
+            at = &(*at)->next;
+        *at = team->next;
+        (void)pthread_cond_destroy(&team->changed);
+        (void)pthread_mutex_destroy(&team->lock);
+        free(team);
+    }
+    gpu->team = NULL;
+    (void)pthread_mutex_unlock(&teams_lock);
+}
+
+/* ---- order over streams ------------------------------------------------------------------------
+ */
+
+/* `to` goes on after what stands in `from` now. */
+static enum twill_status stream_join(struct tw_gpu *gpu, void *from, void *to)
+{
+    if (from == to)
+        return TWILL_OK;
+    enum twill_status status = tw_cuda_event_record(gpu->device, gpu->event, from);
+    return tw_failed(status) ? status : tw_cuda_event_await(gpu->device, gpu->event, to);
+}
+
+/*
+ * The rank's call comes after its last one, whichever streams they were given. The last one's
+ * stream may be gone by now, so it is not touched: but where both are of one capture. A captured
+ * call and one outside captures are in the order in which the user starts the graph.
+ */
+static enum twill_status stream_follow(struct tw_gpu *gpu, const struct tw_gpu_launch *launch)
+{
+    const struct tw_cuda_stream *last = &gpu->last, *now = &launch->found;
+    enum twill_status status = TWILL_OK;
+
+    if (now->capturing) {
+        if (last->capturing && last->capture == now->capture)
+            status = stream_join(gpu, gpu->stream, launch->stream);
+    } else if (gpu->done_once && gpu->done_id != now->id) {
+        gpu->many_streams = true;
+        status = tw_cuda_event_await(gpu->device, gpu->done, launch->stream);
+    }
+    gpu->last = launch->found;
+    gpu->stream = launch->stream;
+    return status;
+}
+
+/* What was started on `stream`, by a launch that left its end in gpu->done, can be waited for. */
+static enum twill_status stream_note(struct tw_gpu *gpu, const struct tw_gpu_launch *launch,
+                                     void *stream)
+{
+    if (launch->found.capturing)
+        return TWILL_OK;
+    gpu->done_once = true;
+    gpu->done_id = launch->found.id;
+    return gpu->many_streams ? tw_cuda_event_record(gpu->device, gpu->done, stream) : TWILL_OK;
+}
+
+/* ---- starting ----------------------------------------------------------------------------------
+ */
+
+static enum twill_status launch_one(struct tw_gpu *gpu, const struct tw_gpu_launch *launch)
+{
+    struct tw_gk_launch wire;
+
+    enum twill_status status = stream_follow(gpu, launch);
+    if (tw_failed(status))
+        return status;
+    wire.ranks = 1;
+    wire.blocks = launch->shape.blocks;
+    wire.call[0] = launch->call;
+    status = tw_gk_launch(gpu->device, launch->shape.kernel, launch->type, &wire,
+                          launch->shape.threads, launch->stream,
+                          launch->found.capturing ? NULL : gpu->done);
+    return tw_failed(status) ? status : stream_note(gpu, launch, launch->stream);
+}
+
+static bool all_have(const struct tw_gpu_team *team)
+{
+    for (int i = 0; i < team->ranks; i++)
+        if (team->members[i].first == NULL)
+            return false;
+    return true;
+}
+
+/* Different calls cannot be one kernel. */
+static enum twill_status parts_compare(const struct tw_gpu_team *team)
+{
+    const struct tw_gk_call *first = &team->members[0].first->launch.call;
+    char texts[2][TW_GPU_CALL_TEXT_BYTES];
+
+    for (int i = 1; i < team->ranks; i++) {
+        const struct tw_gk_call *other = &team->members[i].first->launch.call;
+
+        if (memcmp(first->words, other->words, sizeof(first->words)) == 0)
+            continue;
+        tw_gpu_call_text(first->words, texts[0]);
+        tw_gpu_call_text(other->words, texts[1]);
+        return tw_fail(TWILL_ERR_MISMATCH,
+                       "calls do not match: that of rank %d is %s, that of rank %d %s",
+                       first->rank, texts[0], other->rank, texts[1]);
+    }
+    return TWILL_OK;
+}
+
+/* All members have a part: they go as one kernel into the first one's stream. */
+static enum twill_status launch_all(struct tw_gpu_team *team)
+{
+    struct tw_gk_launch wire = {.ranks = (uint32_t)team->ranks};
+    const struct tw_gpu_launch *first = &team->members[0].first->launch;
+    enum twill_status status = parts_compare(team);
+
+    wire.blocks = first->shape.blocks;
+    for (int i = 0; i < team->ranks && !tw_failed(status); i++) {
+        struct member *member = &team->members[i];
+
+        wire.call[i] = member->first->launch.call;
+        status = stream_follow(member->gpu, &member->first->launch);
+        if (!tw_failed(status))
+            status = stream_join(member->gpu, member->first->launch.stream, first->stream);
+    }
+    if (!tw_failed(status))
+        status = tw_gk_launch(team->device, first->shape.kernel, first->type, &wire,
+                              first->shape.threads, first->stream, NULL);
+    for (int i = 0; i < team->ranks && !tw_failed(status); i++) {
+        struct member *member = &team->members[i];
+
+        status = stream_join(member->gpu, first->stream, member->first->launch.stream);
+        member->gpu->many_streams = true; /* the launch left its end with nobody */
+        if (!tw_failed(status))
+            status = stream_note(member->gpu, &member->first->launch, first->stream);
+    }
+    return status;
+}
+
+/* The team is locked: a failure is told by the caller, once it no longer is. */
+static enum twill_status parts_start(struct tw_gpu_team *team)
+{
+    const enum twill_status status = launch_all(team);
+
+    for (int i = 0; i < team->ranks; i++) {
+        struct member *member = &team->members[i];
+        struct part *part = member->first;
+
+        member->first = part->next;
+        if (member->first == NULL)
+            member->last = NULL;
+        free(part);
+        member->started++;
+    }
+    return status;
+}
+
+enum twill_status tw_gpu_team_submit(struct tw_gpu *gpu, const struct tw_gpu_launch *launch,
+                                     uint64_t *ticket)
+{
+    struct tw_gpu_team *team = gpu->team;
+    struct member *member = &team->members[gpu->place];
+
+    *ticket = 0;
+    if (team->ranks == 1)
+        return launch_one(gpu, launch);
+    struct part *part = malloc(sizeof(*part));
+    if (part == NULL)
+        return tw_fail(TWILL_ERR_NOMEM, "no memory to note a call");
+    part->launch = *launch;
+    part->next = NULL;
+    (void)pthread_mutex_lock(&team->lock);
+    if (member->last != NULL)
+        member->last->next = part;
+    else
+        member->first = part;
+    member->last = part;
+    *ticket = ++member->submitted;
+    enum twill_status status = TWILL_OK;
+    while (!tw_failed(status) && all_have(team))
+        status = parts_start(team);
+    (void)pthread_cond_broadcast(&team->changed);
+    (void)pthread_mutex_unlock(&team->lock);
+    if (tw_failed(status)) /* the other ranks of the team have no other way to know */
+        tw_comm_fail(gpu->comm, status, "%s", tw_fail_text());
+    return status;
+}
+
+enum twill_status tw_gpu_team_wait(struct tw_gpu *gpu, uint64_t ticket)
+{
+    struct tw_gpu_team *team = gpu->team;
+    const struct member *member = &team->members[gpu->place];
+
+    if (ticket == 0)
+        return TWILL_OK;
+    (void)pthread_mutex_lock(&team->lock);
+    while (member->started < ticket && tw_comm_status(gpu->comm) == TWILL_OK)
+        (void)pthread_cond_wait(&team->changed, &team->lock);
+    (void)pthread_mutex_unlock(&team->lock);
+    enum twill_status status = tw_comm_status(gpu->comm);
+    return tw_failed(status) ? tw_fail_again(status, gpu->comm->failure) : status;
+}
+
+void tw_gpu_team_wake(struct tw_gpu *gpu)
+{
+    (void)pthread_mutex_lock(&gpu->team->lock);
+    (void)pthread_cond_broadcast(&gpu->team->changed);
+    (void)pthread_mutex_unlock(&gpu->team->lock);
+}

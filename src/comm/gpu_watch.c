@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: what kernels say of trouble and of long waits, and what the communicator makes of it.
+ * Never knows: how kernels find out. */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "comm/gpu.h"
+
+#define LOOK_NS (10 * 1000 * 1000)
+
+/* ---- words -------------------------------------------------------------------------------------
+ */
+
+void tw_gpu_call_text(const uint32_t words[TW_GK_WORDS], char text[TW_GPU_CALL_TEXT_BYTES])
+{
+    const enum tw_coll coll = (enum tw_coll)(words[TW_GK_WORD_CALL] >> 24);
+    const twill_type_t type = (twill_type_t)(words[TW_GK_WORD_CALL] >> 16 & 0xff);
+    const twill_redop_t op = (twill_redop_t)(words[TW_GK_WORD_CALL] >> 8 & 0xff);
+    const struct tw_coll_rule *rule = tw_coll_rule(coll);
+    const uint64_t bytes =
+        words[TW_GK_WORD_COUNT] | (uint64_t)words[TW_GK_WORD_COUNT + 1] << 32;
+    char root[24] = "";
+
+    if (rule == NULL || tw_type_name(type) == NULL) {
+        (void)snprintf(text, TW_GPU_CALL_TEXT_BYTES, "something that is no call");
+        return;
+    }
+    if (rule->rooted)
+        (void)snprintf(root, sizeof(root), " root %u", words[TW_GK_WORD_PATH] >> 16);
+    (void)snprintf(text, TW_GPU_CALL_TEXT_BYTES, "%s count %llu %s%s%s%s", rule->name,
+                   (unsigned long long)(bytes / tw_type_bytes(type)), tw_type_name(type), rule->reduces ? " " : "",
+                   rule->reduces && tw_redop_name(op) != NULL ? tw_redop_name(op) : "", root);
+}
+
+static uint32_t word(const uint32_t *at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
+
+static void words_read(const uint32_t *from, uint32_t words[TW_GK_WORDS])
+{
+    for (int i = 0; i < TW_GK_WORDS; i++)
+        words[i] = word(&from[i]);
+}
+
+/* ---- what is found -----------------------------------------------------------------------------
+ */
+
+static void fail(struct tw_gpu *gpu, enum twill_status status, const char *text)
+{
+    (void)tw_fail(status, "%s", text);
+    tw_ctl_fail(gpu->comm->ctl, NULL, status, text);
+}
+
+static void mismatch(struct tw_gpu *gpu, bool before)
+{
+    const uint32_t peer = word(&gpu->host->trouble_peer);
+    const uint32_t epoch = word(&gpu->host->trouble_epoch) - before;
+    uint32_t words[TW_GK_WORDS];
+    char mine[TW_GPU_CALL_TEXT_BYTES], theirs[TW_GPU_CALL_TEXT_BYTES], text[TW_ERROR_TEXT_BYTES];
+
+    words_read(before ? gpu->host->last : gpu->host->mine, words);
+    tw_gpu_call_text(words, mine);
+    words_read(gpu->host->theirs, words);
+    tw_gpu_call_text(words, theirs);
+    (void)snprintf(text, sizeof(text),
+                   "calls do not match: call %u of rank %d is %s, that of rank %u %s", epoch,
+                   gpu->comm->rank, mine, peer, theirs);
+    fail(gpu, TWILL_ERR_MISMATCH, text);
+}
+
+static void wait_follow(struct tw_gpu *gpu)
+{
+    const struct tw_params *params = gpu->comm->proc->params;
+    const uint32_t epoch = word(&gpu->host->wait_epoch);
+    const uint64_t now_ns = tw_now_ns();
+    uint32_t words[TW_GK_WORDS];
+    char call[TW_GPU_CALL_TEXT_BYTES], text[TW_ERROR_TEXT_BYTES];
+
+    if (gpu->wait_since_ns == 0 || gpu->wait_epoch != epoch) {
+        gpu->wait_since_ns = now_ns;
+        gpu->wait_epoch = epoch;
+        gpu->warned = false;
+    }
+    const uint64_t waited_ns = now_ns - gpu->wait_since_ns;
+    const bool late = params->timeout_ns > 0 && waited_ns > params->timeout_ns;
+    if (!late && (gpu->warned || waited_ns < params->warn_ns))
+        return;
+    words_read(gpu->host->wait_words, words);
+    tw_gpu_call_text(words, call);
+    (void)snprintf(text, sizeof(text), "rank %d has waited %.1f s for rank %u in call %u, %s",
+                   gpu->comm->rank, (double)waited_ns * 1e-9, word(&gpu->host->wait_peer), epoch,
+                   call);
+    gpu->warned = true;
+    if (late)
+        fail(gpu, TWILL_ERR_TIMEOUT, text);
+    else
+        tw_warn(TW_SUB_COMM, "%s", text);
+}
+
+static void look(struct tw_gpu *gpu)
+{
+    const uint32_t trouble = __atomic_load_n(&gpu->host->trouble, __ATOMIC_ACQUIRE);
+
+    if (tw_comm_status(gpu->comm) != TWILL_OK)
+        return;
+    if (trouble == TW_GK_MISMATCH || trouble == TW_GK_MISMATCH_BEFORE)
+        mismatch(gpu, trouble == TW_GK_MISMATCH_BEFORE);
+    else if (__atomic_load_n(&gpu->host->waiting, __ATOMIC_ACQUIRE) != 0)
+        wait_follow(gpu);
+    else
+        gpu->wait_since_ns = 0;
+}
+
+/* ---- the timer ---------------------------------------------------------------------------------
+ */
+
+static void timer_on_event(struct tw_source *source, uint32_t events)
+{
+    struct tw_gpu *gpu = source->owner;
+    uint64_t times;
+
+    (void)events;
+    if (read(source->fd, &times, sizeof(times)) == (ssize_t)sizeof(times))
+        look(gpu);
+}
+
+enum twill_status tw_gpu_watch(struct tw_gpu *gpu)
+{
+    const struct itimerspec every = {{0, LOOK_NS}, {0, LOOK_NS}};
+    struct tw_loop *loop = gpu->comm->ctl->loop;
+    const int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+
+    if (fd < 0)
+        return tw_fail_errno(TWILL_ERR_SYSTEM, errno, "timerfd does not open");
+    gpu->source = (struct tw_source){.fd = fd, .owner = gpu, .on_event = timer_on_event};
+    (void)timerfd_settime(fd, 0, &every, NULL);
+    tw_loop_lock(loop);
+    enum twill_status status = tw_loop_watch(loop, &gpu->source, EPOLLIN);
+    gpu->watched = status == TWILL_OK;
+    tw_loop_unlock(loop);
+    return status;
+}
+
+void tw_gpu_unwatch(struct tw_gpu *gpu)
+{
+    struct tw_loop *loop = gpu->comm->ctl->loop;
+
+    if (gpu->watched) {
+        tw_loop_lock(loop);
+        tw_loop_unwatch(loop, &gpu->source);
+        tw_loop_unlock(loop);
+    }
+    if (gpu->source.fd >= 0)
+        (void)close(gpu->source.fd);
+    gpu->source.fd = -1;
+    gpu->watched = false;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: how a kernel is started. Never knows: which one a call should have. */
+#ifndef TW_DEVICE_CUDA_LAUNCH_H
+#define TW_DEVICE_CUDA_LAUNCH_H
+
+#include "base/status.h"
+#include "device/cuda/wire.h"
+#include "twill.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TW_GK_THREADS_MOST 512 /* of a block */
+
+/** Load every kernel into the device's context, so that no launch has to later. ERR_UNSUPPORTED:
+ * the build has no code for the device, or has no CUDA. */
+enum twill_status tw_gk_load(int device);
+
+/**
+ * Start a kernel with launch->ranks * launch->blocks blocks on a stream of the device. Nothing is
+ * waited for; launch may go when it returns.
+ *
+ * @param launch   of TW_GK_SCATTER_V and TW_GK_MOVE_V: the head of a struct tw_gk_launch_v
+ * @param type     of the sums; not looked at where nothing is summed
+ * @param threads  of a block: a multiple of 32, at least the number of ranks; 512 for rings
+ * @param done     event that comes when its blocks have ended; NULL: none. Not while a graph is
+ *                 captured
+ */
+enum twill_status tw_gk_launch(int device, enum tw_gk_kernel kernel, twill_type_t type,
+                               const struct tw_gk_launch *launch, uint32_t threads, void *stream,
+                               void *done);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

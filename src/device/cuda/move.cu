@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: collectives that put blocks of bytes in their places: by lines, by rings or right into the
+ * peers' outputs.
+ * Never knows: element types.
+ *
+ * Source: everybody sends to everybody, as the plans direct (all_gather, all_to_all) and linear
+ * (broadcast, gather, scatter) in src/algo; lines after the flag-in-data protocol of NCCL, as its
+ * authors describe it (Hu et al., "Demystifying NCCL", arXiv:2507.04786, 2025).
+ */
+#include "device/cuda/data.cuh"
+#include "device/cuda/kernels.cuh"
+#include "device/cuda/ring.cuh"
+
+/* The own block, where it is not in its place already. */
+static __device__ inline void own_move(const struct tw_block *me, uint64_t at, uint64_t most,
+                                       uint32_t thread, uint32_t threads)
+{
+    const int rank = me->call->rank;
+    const uint64_t all = tw_in_bytes(me, rank);
+
+    if (at >= all || !tw_has(me->call->takes, rank) || tw_in(me, rank) == tw_out(me, rank))
+        return;
+    tw_copy(tw_out(me, rank) + at, tw_in(me, rank) + at, all - at < most ? all - at : most, thread,
+            threads);
+}
+
+/* ---- lines -------------------------------------------------------------------------------------
+ */
+
+/* Blocks that are short enough. */
+static __device__ inline bool by_lines(const struct tw_block *me, uint64_t bytes)
+{
+    return bytes <= me->call->layout.line_each / 2;
+}
+
+static __device__ inline void lines_send(const struct tw_block *me, uint32_t thread,
+                                         uint32_t threads)
+{
+    const struct tw_gk_call *call = me->call;
+
+    for (int k = 1; k < call->size; k++) {
+        const int peer = tw_around(call, k);
+        const uint64_t bytes = tw_in_bytes(me, peer);
+        char *lines = tw_lines(call, peer, call->rank, me->epoch);
+
+        if (!by_lines(me, bytes))
+            continue;
+        for (uint64_t i = thread; i * sizeof(uint2) < bytes; i += threads) {
+            const uint2 unit =
+                tw_unit_load<uint2>(tw_in(me, peer) + i * sizeof(uint2),
+                                    tw_unit_bytes<uint2>(bytes, i), call->elem_bytes);
+
+            tw_store_pairs(lines + i * 16, unit.x, unit.y, me->epoch);
+        }
+    }
+}
+
+static __device__ inline void lines_take(struct tw_block *me, uint32_t thread, uint32_t threads)
+{
+    const struct tw_gk_call *call = me->call;
+
+    for (int k = 1; k < call->size; k++) {
+        const int peer = tw_around(call, call->size - k);
+        const uint64_t bytes = tw_out_bytes(me, peer);
+
+        if (!by_lines(me, bytes))
+            continue;
+        for (uint64_t i = thread; i * sizeof(uint2) < bytes; i += threads) {
+            uint2 unit;
+
+            tw_line_wait(me, peer, i, &unit);
+            tw_unit_store<uint2>(tw_out(me, peer) + i * sizeof(uint2), unit,
+                                 tw_unit_bytes<uint2>(bytes, i), call->elem_bytes);
+        }
+    }
+}
+
+__global__ void __launch_bounds__(TW_GK_THREADS)
+    tw_gk_line_move(const __grid_constant__ struct tw_gk_launch launch)
+{
+    struct tw_block me;
+
+    tw_begin(&launch, nullptr, &me);
+    const uint32_t threads = me.blocks * blockDim.x;
+    const uint32_t thread = me.block * blockDim.x + threadIdx.x;
+
+    lines_send(&me, thread, threads);
+    own_move(&me, 0, me.call->bytes, thread, threads);
+    lines_take(&me, thread, threads);
+    tw_compare(&me);
+    tw_end(&me);
+}
+
+/* ---- rings -------------------------------------------------------------------------------------
+ */
+
+/* Bytes of a block's piece at `at`, a slot's worth; 0: behind its end, or it goes by lines. */
+static __device__ inline uint64_t piece(const struct tw_block *me, const struct tw_rings *rings,
+                                        uint64_t bytes, uint64_t at)
+{
+    const uint64_t left = at < bytes ? bytes - at : 0;
+
+    if (me->pairs != nullptr && by_lines(me, bytes))
+        return 0;
+    return left < rings->slot_bytes ? left : rings->slot_bytes;
+}
+
+static __device__ inline void piece_send(struct tw_block *me, struct tw_rings *rings, uint64_t at)
+{
+    const struct tw_gk_call *call = me->call;
+    const int thread = me->thread;
+    const bool mine = tw_is_peer(me, thread) && rings->out[thread] == nullptr &&
+                      piece(me, rings, tw_in_bytes(me, thread), at) != 0;
+
+    if (mine)
+        tw_slot_reserve(me, rings, 0, thread);
+    tw_group_sync();
+    for (int k = 1; k < call->size; k++) {
+        const int peer = tw_around(call, k);
+        const uint64_t bytes = piece(me, rings, tw_in_bytes(me, peer), at);
+
+        if (bytes == 0)
+            continue;
+        char *to = rings->out[peer] != nullptr
+                       ? rings->out[peer] + at
+                       : tw_slot(me, rings, peer, call->rank, 0, rings->sent[0][peer]);
+        tw_copy(to, tw_in(me, peer) + at, bytes, (uint32_t)me->thread, TW_GK_GROUP);
+    }
+    own_move(me, at, rings->slot_bytes, (uint32_t)me->thread, TW_GK_GROUP);
+    tw_group_sync();
+    if (mine)
+        tw_slot_commit(me, rings, 0, thread);
+}
+
+static __device__ inline void piece_take(struct tw_block *me, struct tw_rings *rings, uint64_t at)
+{
+    const struct tw_gk_call *call = me->call;
+    const int thread = me->thread;
+    const bool mine =
+        tw_is_peer(me, thread) && piece(me, rings, tw_out_bytes(me, thread), at) != 0;
+
+    if (mine)
+        tw_slot_await(me, rings, 0, thread);
+    tw_group_sync();
+    for (int k = 1; k < call->size; k++) {
+        const int peer = tw_around(call, call->size - k);
+        const uint64_t bytes = piece(me, rings, tw_out_bytes(me, peer), at);
+
+        if (bytes != 0)
+            tw_copy(tw_out(me, peer) + at,
+                    tw_slot(me, rings, call->rank, peer, 0, rings->taken[0][peer]), bytes,
+                    (uint32_t)me->thread, TW_GK_GROUP);
+    }
+    tw_group_sync();
+    if (mine)
+        tw_slot_release(me, rings, 0, thread);
+}
+
+static __device__ inline uint64_t largest(const struct tw_block *me)
+{
+    uint64_t most = me->call->bytes;
+
+    if (me->pairs == nullptr)
+        return most;
+    for (int peer = 0; peer < me->call->size; peer++) {
+        const uint64_t in = tw_in_bytes(me, peer), out = tw_out_bytes(me, peer);
+
+        most = in > most ? in : most;
+        most = out > most ? out : most;
+    }
+    return most;
+}
+
+/* A piece is sent before the one before it is taken: in place, what is taken overwrites what was
+ * sent. */
+static __device__ inline void rings_run(struct tw_block *me, struct tw_rings *rings)
+{
+    tw_rings_begin(me, rings, 1, me->call->sends);
+    const uint64_t bytes = largest(me);
+    const bool takes = !me->call->direct && me->call->takes != 0;
+    const uint64_t first = (uint64_t)me->ring * rings->slot_bytes;
+    const uint64_t step = (uint64_t)me->rings * rings->slot_bytes;
+
+    for (uint64_t at = first; at < bytes + step; at += step) {
+        if (at < bytes)
+            piece_send(me, rings, at);
+        if (takes && at >= step && at - step < bytes)
+            piece_take(me, rings, at - step);
+    }
+    tw_compare(me);
+    tw_rings_end(me, rings, me->call->sends, me->call->takes);
+}
+
+__global__ void __launch_bounds__(TW_GK_THREADS)
+    tw_gk_ring_move(const __grid_constant__ struct tw_gk_launch launch)
+{
+    __shared__ struct tw_rings rings[TW_GK_THREADS / TW_GK_GROUP];
+    struct tw_block me;
+
+    tw_begin(&launch, nullptr, &me);
+    rings_run(&me, &rings[threadIdx.x / TW_GK_GROUP]);
+    tw_end(&me);
+}
+
+/* Each pair of ranks goes by the bytes between them, which only these two may know. */
+__global__ void __launch_bounds__(TW_GK_THREADS)
+    tw_gk_move_v(const __grid_constant__ struct tw_gk_launch_v launch)
+{
+    __shared__ struct tw_rings rings[TW_GK_THREADS / TW_GK_GROUP];
+    struct tw_block me;
+
+    tw_begin(&launch.launch, launch.pairs, &me);
+    const uint32_t threads = me.blocks * blockDim.x;
+    const uint32_t thread = me.block * blockDim.x + threadIdx.x;
+
+    lines_send(&me, thread, threads);
+    lines_take(&me, thread, threads);
+    rings_run(&me, &rings[threadIdx.x / TW_GK_GROUP]);
+    tw_end(&me);
+}

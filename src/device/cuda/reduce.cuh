@@ -1,0 +1,735 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: collectives that sum, of any element type: by lines, or by rings.
+ * Never knows: which types there are, how blocks find each other.
+ *
+ * Every sum is the balanced tree over neighbouring ranks of docs/numbers.md, partial results in the
+ * wide type: results are those of the deterministic mode whether it was asked for or not.
+ *
+ * Source: one-shot and two-shot all_reduce by stores into the peers' memory: Shah et al.,
+ * "MSCCL++: Rethinking GPU Communication Abstractions for Cutting-Edge AI Applications",
+ * arXiv:2504.09014 (2025); the plans one_shot_put and two_shot_put in src/algo are the same
+ * schedules.
+ */
+#ifndef TW_DEVICE_CUDA_REDUCE_CUH
+#define TW_DEVICE_CUDA_REDUCE_CUH
+
+#include <cstring>
+
+#include "device/cuda/data.cuh"
+#include "device/cuda/kernels.cuh"
+#include "device/cuda/number.cuh"
+#include "device/cuda/ring.cuh"
+
+/* ---- values ------------------------------------------------------------------------------------
+ */
+
+/* Element i of a unit that lies in words; and the other way round. Short ones go by instructions that
+ * the compiler does not look into: some versions of it fall over unions and shifts of bytes. */
+template <class Bits> static __device__ inline Bits tw_pick(const uint32_t *words, int i)
+{
+    if constexpr (sizeof(Bits) == 8) {
+        return (Bits)((uint64_t)words[2 * i + 1] << 32 | words[2 * i]);
+    } else if constexpr (sizeof(Bits) == 4) {
+        return (Bits)words[i];
+    } else {
+        const int at = i * (int)sizeof(Bits);
+        uint32_t bits;
+
+        asm("bfe.u32 %0, %1, %2, %3;"
+            : "=r"(bits)
+            : "r"(words[at / 4]), "r"(at % 4 * 8), "r"((int)sizeof(Bits) * 8));
+        return (Bits)bits;
+    }
+}
+
+template <class Bits> static __device__ inline void tw_plant(uint32_t *words, int i, Bits bits)
+{
+    if constexpr (sizeof(Bits) == 8) {
+        words[2 * i] = (uint32_t)bits;
+        words[2 * i + 1] = (uint32_t)((uint64_t)bits >> 32);
+    } else if constexpr (sizeof(Bits) == 4) {
+        words[i] = (uint32_t)bits;
+    } else {
+        const int at = i * (int)sizeof(Bits);
+
+        asm("bfi.b32 %0, %1, %0, %2, %3;"
+            : "+r"(words[at / 4])
+            : "r"((uint32_t)bits), "r"(at % 4 * 8), "r"((int)sizeof(Bits) * 8));
+    }
+}
+
+static __device__ inline void tw_words(uint2 unit, uint32_t *words)
+{
+    words[0] = unit.x;
+    words[1] = unit.y;
+}
+static __device__ inline void tw_words(uint4 unit, uint32_t *words)
+{
+    words[0] = unit.x;
+    words[1] = unit.y;
+    words[2] = unit.z;
+    words[3] = unit.w;
+}
+static __device__ inline void tw_unit(const uint32_t *words, uint2 *unit)
+{
+    *unit = make_uint2(words[0], words[1]);
+}
+static __device__ inline void tw_unit(const uint32_t *words, uint4 *unit)
+{
+    *unit = make_uint4(words[0], words[1], words[2], words[3]);
+}
+
+/* The elements of a unit V, as partial results. */
+template <class N, class V> struct tw_values {
+    using bits = typename N::bits;
+    static constexpr int count = sizeof(V) / sizeof(bits);
+    typename N::acc value[count];
+
+    __device__ inline void load(V unit)
+    {
+        uint32_t words[sizeof(V) / 4];
+
+        tw_words(unit, words);
+#pragma unroll
+        for (int i = 0; i < count; i++)
+            value[i] = N::widen(tw_pick<bits>(words, i));
+    }
+
+    __device__ inline V store() const
+    {
+        uint32_t words[sizeof(V) / 4] = {};
+        V unit;
+
+#pragma unroll
+        for (int i = 0; i < count; i++)
+            tw_plant<bits>(words, i, N::narrow(value[i]));
+        tw_unit(words, &unit);
+        return unit;
+    }
+
+    template <int OP> __device__ inline void add_by(const tw_values &right)
+    {
+#pragma unroll
+        for (int i = 0; i < count; i++)
+            value[i] = N::template combine<OP>(value[i], right.value[i]);
+    }
+
+    /* value (+)= right */
+    __device__ inline void add(uint32_t op, const tw_values &right)
+    {
+        if (op == TWILL_PROD)
+            add_by<TWILL_PROD>(right);
+        else if (op == TWILL_MIN)
+            add_by<TWILL_MIN>(right);
+        else if (op == TWILL_MAX)
+            add_by<TWILL_MAX>(right);
+        else if (op == TWILL_BAND || op == TWILL_BOR || op == TWILL_BXOR)
+            add_bits(op, right);
+        else
+            add_by<TWILL_SUM>(right);
+    }
+
+    __device__ inline void add_bits(uint32_t op, const tw_values &right)
+    {
+        if constexpr (N::integer) {
+            if (op == TWILL_BAND)
+                add_by<TWILL_BAND>(right);
+            else if (op == TWILL_BOR)
+                add_by<TWILL_BOR>(right);
+            else
+                add_by<TWILL_BXOR>(right);
+        }
+    }
+
+    __device__ inline void divide(int ranks)
+    {
+#pragma unroll
+        for (int i = 0; i < count; i++)
+            value[i] = N::divide(value[i], ranks);
+    }
+};
+
+/* What a rank gives: its input, multiplied where the operation says so. */
+template <class N, class V> static __device__ inline V tw_given(V unit, typename N::bits scalar)
+{
+    using bits = typename N::bits;
+    uint32_t words[sizeof(V) / 4], scaled[sizeof(V) / 4] = {};
+
+    tw_words(unit, words);
+#pragma unroll
+    for (int i = 0; i < (int)(sizeof(V) / sizeof(bits)); i++)
+        tw_plant<bits>(scaled, i, N::scale(tw_pick<bits>(words, i), scalar));
+    tw_unit(scaled, &unit);
+    return unit;
+}
+
+/* ---- the tree ----------------------------------------------------------------------------------
+ */
+
+/* Sums of `get(rank)` over the ranks from first on, of 2, 4 or 8 at most, below `size`. */
+template <class N, class V, int MOST, class Get> struct tw_subtree {
+    static __device__ inline void sum(uint32_t op, int first, int size, const Get &get,
+                                      tw_values<N, V> *total)
+    {
+        tw_subtree<N, V, MOST / 2, Get>::sum(op, first, size, get, total);
+        if (first + MOST / 2 < size) {
+            tw_values<N, V> right;
+
+            tw_subtree<N, V, MOST / 2, Get>::sum(op, first + MOST / 2, size, get, &right);
+            total->add(op, right);
+        }
+    }
+};
+template <class N, class V, class Get> struct tw_subtree<N, V, 1, Get> {
+    static __device__ inline void sum(uint32_t, int first, int, const Get &get,
+                                      tw_values<N, V> *total)
+    {
+        total->load(get(first));
+    }
+};
+
+#define TW_TREE_NEAR 4                                 /* ranks of a part that stays in registers */
+#define TW_TREE_PARTS (TW_GK_RANKS_MAX / TW_TREE_NEAR) /* at most */
+
+/* The whole tree: parts of a few ranks, joined like the digits of a counter. */
+template <class N, class V, class Get>
+static __device__ inline V tw_tree(uint32_t op, int size, const Get &get)
+{
+    tw_values<N, V> total;
+
+    tw_subtree<N, V, TW_TREE_NEAR, Get>::sum(op, 0, size, get, &total);
+    if (size > TW_TREE_NEAR) {
+        tw_values<N, V> held[5]; /* of parts 1, 2, 4, 8, 16 parts wide; in local memory */
+        uint32_t parts = 0;
+
+        for (int first = TW_TREE_NEAR;; first += TW_TREE_NEAR) {
+            uint32_t level = 0;
+
+            for (; parts >> level & 1; level++) { /* total = held (+) total */
+                tw_values<N, V> left = held[level];
+
+                left.add(op, total);
+                total = left;
+            }
+            held[level] = total;
+            parts++;
+            if (first >= size)
+                break;
+            tw_subtree<N, V, TW_TREE_NEAR, Get>::sum(op, first, size, get, &total);
+        }
+        bool some = false; /* what is left, from the narrow parts on */
+        for (uint32_t level = 0; parts >> level != 0; level++) {
+            if (!(parts >> level & 1))
+                continue;
+            tw_values<N, V> left = held[level];
+
+            if (some)
+                left.add(op, total);
+            total = left;
+            some = true;
+        }
+    }
+    if (op == TWILL_AVG)
+        total.divide(size);
+    return total.store();
+}
+
+/* ---- one block's part --------------------------------------------------------------------------
+ */
+
+template <class N> struct tw_adder {
+    struct tw_block me;
+    typename N::bits scalar;
+    uint32_t op;
+    bool scales;
+
+    __device__ inline void begin(const struct tw_gk_launch *launch, const struct tw_gk_pair *pairs)
+    {
+        tw_begin(launch, pairs, &me);
+        op = me.call->op;
+        scales = op == TW_GK_PREMUL;
+        const void *at = me.call->scalar_at != nullptr ? me.call->scalar_at : &me.call->scalar;
+        if (scales)
+            memcpy(&scalar, at, sizeof scalar);
+    }
+
+    /* A unit of this rank's input, at `at`. */
+    template <class V> __device__ inline V given(const char *at, uint32_t bytes) const
+    {
+        const V unit = tw_unit_load<V>(at, bytes, sizeof(typename N::bits));
+
+        return scales ? tw_given<N, V>(unit, scalar) : unit;
+    }
+
+    /* One rank's sum keeps the bits that come in. */
+    template <class V, class Get> __device__ inline V sum(const Get &get) const
+    {
+        return me.call->size == 1 && op != TWILL_AVG ? get(0)
+                                                     : tw_tree<N, V, Get>(op, me.call->size, get);
+    }
+};
+
+/* ---- lines: one-shot ---------------------------------------------------------------------------
+ */
+
+template <class N>
+static __device__ inline void tw_line_unit(tw_adder<N> *adder, uint64_t i)
+{
+    struct tw_block *me = &adder->me;
+    const struct tw_gk_call *call = me->call;
+    const uint32_t bytes = tw_unit_bytes<uint2>(call->bytes, i);
+    const char *in = call->in + i * sizeof(uint2);
+    const uint2 own =
+        adder->template given<uint2>(in + (uint64_t)call->rank * call->in_stride, bytes);
+
+    for (int k = 1; k < call->size; k++) {
+        const int peer = tw_around(call, k);
+
+        if (!tw_has(call->sends, peer))
+            continue;
+        const uint2 unit =
+            call->in_stride == 0
+                ? own
+                : adder->template given<uint2>(in + (uint64_t)peer * call->in_stride, bytes);
+        tw_store_pairs(tw_lines(call, peer, call->rank, me->epoch) + i * 16, unit.x, unit.y,
+                       me->epoch);
+    }
+    if (call->takes == 0)
+        return;
+    const auto get = [&](int rank) {
+        uint2 unit = own;
+
+        if (rank != call->rank)
+            tw_line_wait(me, rank, i, &unit);
+        return unit;
+    };
+    tw_unit_store<uint2>(call->out + i * sizeof(uint2), adder->template sum<uint2>(get), bytes,
+                         sizeof(typename N::bits));
+}
+
+template <class N>
+__global__ void __launch_bounds__(TW_GK_THREADS)
+    tw_line_reduce(const __grid_constant__ struct tw_gk_launch launch)
+{
+    tw_adder<N> adder;
+
+    adder.begin(&launch, nullptr);
+    const struct tw_block *me = &adder.me;
+    const uint64_t units = (me->call->bytes + sizeof(uint2) - 1) / sizeof(uint2);
+    const uint64_t first = (uint64_t)me->block * blockDim.x + threadIdx.x;
+
+    for (uint64_t i = first; i < units; i += (uint64_t)me->blocks * blockDim.x)
+        tw_line_unit(&adder, i);
+    tw_compare(&adder.me);
+    tw_end(me);
+}
+
+/* ---- rings: two-shot, and its first half alone -------------------------------------------------
+ */
+
+/* Bytes of what one rank sums: a share of the vector, or a block of its own. */
+struct tw_share {
+    uint64_t at, bytes;
+};
+
+/* Shares are whole units; the first ones have one more. */
+static __device__ inline struct tw_share tw_share_of(const struct tw_gk_call *call, int rank)
+{
+    const uint64_t units = (call->bytes + sizeof(uint4) - 1) / sizeof(uint4);
+    const uint64_t each = units / (uint32_t)call->size, more = units % (uint32_t)call->size;
+    const uint64_t first = each * (uint32_t)rank + ((uint64_t)rank < more ? (uint64_t)rank : more);
+    const uint64_t at = first * sizeof(uint4);
+    const uint64_t end = at + (each + ((uint64_t)rank < more)) * sizeof(uint4);
+
+    return {at, (end < call->bytes ? end : call->bytes) - (at < call->bytes ? at : call->bytes)};
+}
+
+/* A slot's worth of a share: piece `number` of this group. */
+static __device__ inline struct tw_share tw_piece(const struct tw_block *me, struct tw_share share,
+                                                  uint64_t number, uint32_t slot_bytes)
+{
+    const uint64_t at = (number * me->rings + me->ring) * slot_bytes;
+    const uint64_t left = at < share.bytes ? share.bytes - at : 0;
+
+    return {share.at + at, left < slot_bytes ? left : slot_bytes};
+}
+
+/* How the input is shared out: all_reduce; blocks alike; blocks that differ. */
+enum tw_sharing { TW_SHARE_ALL, TW_SHARE_BLOCKS, TW_SHARE_PAIRS };
+
+template <class N, tw_sharing SHARING> struct tw_summer {
+    static constexpr bool ALL = SHARING == TW_SHARE_ALL;
+
+    tw_adder<N> adder;
+    struct tw_rings *rings;
+
+    __device__ inline struct tw_share share(int rank) const
+    {
+        const struct tw_gk_call *call = adder.me.call;
+
+        if constexpr (ALL)
+            return tw_share_of(call, rank);
+        else if constexpr (SHARING == TW_SHARE_PAIRS)
+            return {adder.me.pairs[rank].in_at, adder.me.pairs[rank].in_bytes};
+        else
+            return {(uint64_t)rank * call->in_stride, call->bytes};
+    }
+
+    __device__ inline struct tw_share piece(int rank, uint64_t number) const
+    {
+        return tw_piece(&adder.me, share(rank), number, rings->slot_bytes);
+    }
+
+    __device__ inline bool sends(int peer, uint64_t number) const
+    {
+        return tw_has(adder.me.call->sends, peer) && piece(peer, number).bytes != 0;
+    }
+
+    /* Every peer's share of the input goes to its ring. */
+    __device__ inline void push(uint64_t number)
+    {
+        struct tw_block *me = &adder.me;
+        const struct tw_gk_call *call = me->call;
+        const int thread = me->thread;
+        const bool mine = tw_is_peer(me, thread) && sends(thread, number);
+
+        if (mine)
+            tw_slot_reserve(me, rings, 0, thread);
+        tw_group_sync();
+        for (int k = 1; k < call->size; k++) {
+            const int peer = tw_around(call, k);
+
+            if (sends(peer, number))
+                push_piece(tw_slot(me, rings, peer, call->rank, 0, rings->sent[0][peer]),
+                           piece(peer, number));
+        }
+        tw_group_sync();
+        if (mine)
+            tw_slot_commit(me, rings, 0, thread);
+    }
+
+    __device__ inline void push_piece(char *slot, struct tw_share from)
+    {
+        const char *in = adder.me.call->in + from.at;
+
+        if (!adder.scales && (uint64_t)in % sizeof(uint4) == 0) {
+            tw_copy(slot, in, from.bytes, (uint32_t)adder.me.thread, TW_GK_GROUP);
+            return;
+        }
+        for (uint64_t at = (uint32_t)adder.me.thread * sizeof(uint4); at < from.bytes;
+             at += TW_GK_GROUP * sizeof(uint4))
+            *(uint4 *)(slot + at) = adder.template given<uint4>(
+                in + at, tw_unit_bytes<uint4>(from.bytes, at / sizeof(uint4)));
+    }
+
+    /* The own share's piece is summed; of an all_reduce, everybody gets it. */
+    __device__ inline void reduce(uint64_t number)
+    {
+        struct tw_block *me = &adder.me;
+        const struct tw_gk_call *call = me->call;
+        const struct tw_share own = piece(call->rank, number);
+        const int thread = me->thread;
+        const bool peer = tw_is_peer(me, thread);
+
+        if (own.bytes == 0)
+            return;
+        if (peer)
+            tw_slot_await(me, rings, 0, thread);
+        if (ALL && peer && rings->out[thread] == nullptr)
+            tw_slot_reserve(me, rings, 1, thread);
+        tw_group_sync();
+        sum_piece(own, (ALL ? own.at : own.at - share(call->rank).at));
+        tw_group_sync();
+        if (peer)
+            tw_slot_release(me, rings, 0, thread);
+        if (ALL && peer && rings->out[thread] == nullptr)
+            tw_slot_commit(me, rings, 1, thread);
+    }
+
+    __device__ inline void sum_piece(struct tw_share own, uint64_t out_at)
+    {
+        /* units in flight; of bytes one is many elements already, and CUDA 13.0's compiler falls
+         * over two */
+        constexpr int batch = sizeof(typename N::bits) == 1 ? 1 : 2;
+        const uint64_t step = TW_GK_GROUP * sizeof(uint4);
+
+        for (uint64_t at = (uint32_t)adder.me.thread * sizeof(uint4); at < own.bytes; at += batch * step) {
+            uint4 sum[batch];
+
+#pragma unroll
+            for (int k = 0; k < batch; k++)
+                if (at + k * step < own.bytes)
+                    sum[k] = sum_unit(own, at + k * step);
+#pragma unroll
+            for (int k = 0; k < batch; k++)
+                if (at + k * step < own.bytes)
+                    put_unit(own, out_at, at + k * step, sum[k]);
+        }
+    }
+
+    __device__ inline uint4 sum_unit(struct tw_share own, uint64_t at)
+    {
+        const struct tw_gk_call *call = adder.me.call;
+        const uint32_t bytes = tw_unit_bytes<uint4>(own.bytes, at / sizeof(uint4));
+        const auto get = [&](int rank) {
+            if (rank == call->rank)
+                return adder.template given<uint4>(call->in + own.at + at, bytes);
+            return __ldcg((const uint4 *)(tw_slot(&adder.me, rings, call->rank, rank, 0,
+                                                  rings->taken[0][rank]) +
+                                          at));
+        };
+
+        return adder.template sum<uint4>(get);
+    }
+
+    __device__ inline void put_unit(struct tw_share own, uint64_t out_at, uint64_t at, uint4 sum)
+    {
+        const struct tw_gk_call *call = adder.me.call;
+        const uint32_t bytes = tw_unit_bytes<uint4>(own.bytes, at / sizeof(uint4));
+        const uint32_t elem = sizeof(typename N::bits);
+
+        tw_unit_store<uint4>(call->out + out_at + at, sum, bytes, elem);
+        for (int k = 1; ALL && k < call->size; k++) {
+            const int peer = tw_around(call, k);
+
+            if (rings->out[peer] != nullptr)
+                tw_unit_store<uint4>(rings->out[peer] + out_at + at, sum, bytes, elem);
+            else
+                *(uint4 *)(tw_slot(&adder.me, rings, peer, call->rank, 1, rings->sent[1][peer]) +
+                           at) = sum;
+        }
+    }
+
+    /* All_reduce by ring: the peers' sums come in. */
+    __device__ inline void gather(uint64_t number)
+    {
+        struct tw_block *me = &adder.me;
+        const struct tw_gk_call *call = me->call;
+        const int thread = me->thread;
+        const bool mine = tw_is_peer(me, thread) && piece(thread, number).bytes != 0;
+
+        if (mine)
+            tw_slot_await(me, rings, 1, thread);
+        tw_group_sync();
+        for (int k = 1; k < call->size; k++) {
+            const int peer = tw_around(call, call->size - k);
+            const struct tw_share from = piece(peer, number);
+
+            if (from.bytes != 0)
+                tw_copy(call->out + from.at,
+                        tw_slot(me, rings, call->rank, peer, 1, rings->taken[1][peer]), from.bytes,
+                        (uint32_t)me->thread, TW_GK_GROUP);
+        }
+        tw_group_sync();
+        if (mine)
+            tw_slot_release(me, rings, 1, thread);
+    }
+
+    /* The first one, except where they differ. */
+    __device__ inline uint64_t largest_share() const
+    {
+        uint64_t most = share(0).bytes;
+
+        for (int rank = 1; SHARING == TW_SHARE_PAIRS && rank < adder.me.call->size; rank++)
+            most = share(rank).bytes > most ? share(rank).bytes : most;
+        return most;
+    }
+
+    /* Most pieces that any share has here. */
+    __device__ inline uint64_t pieces() const
+    {
+        const uint64_t all = (largest_share() + rings->slot_bytes - 1) / rings->slot_bytes;
+        const struct tw_block *me = &adder.me;
+
+        return all > me->ring ? (all - me->ring + me->rings - 1) / me->rings : 0;
+    }
+
+    /* A ring holds two pieces: a rank sends one ahead of what it sums. */
+    __device__ inline void run()
+    {
+        const struct tw_gk_call *call = adder.me.call;
+        const uint64_t count = pieces();
+        const bool by_ring = ALL && !call->direct;
+
+        for (uint64_t number = 0; number < count + 2; number++) {
+            if (number < count)
+                push(number);
+            if (number >= 1 && number - 1 < count && call->takes != 0)
+                reduce(number - 1);
+            if (by_ring && number >= 2)
+                gather(number - 2);
+        }
+    }
+};
+
+template <class N, tw_sharing SHARING>
+static __device__ inline void tw_ring_run(const struct tw_gk_launch *launch,
+                                          const struct tw_gk_pair *pairs)
+{
+    __shared__ struct tw_rings all_rings[TW_GK_THREADS / TW_GK_GROUP];
+    struct tw_rings *rings = &all_rings[threadIdx.x / TW_GK_GROUP];
+    tw_summer<N, SHARING> summer;
+
+    summer.adder.begin(launch, pairs);
+    summer.rings = rings;
+    struct tw_block *me = &summer.adder.me;
+    const uint64_t writes = SHARING == TW_SHARE_ALL ? me->call->sends : 0;
+
+    tw_rings_begin(me, rings, SHARING == TW_SHARE_ALL ? 2 : 1, writes);
+    summer.run();
+    tw_compare(me);
+    tw_rings_end(me, rings, writes, writes);
+    tw_end(me);
+}
+
+template <class N, tw_sharing SHARING>
+__global__ void __launch_bounds__(TW_GK_THREADS)
+    tw_ring_reduce(const __grid_constant__ struct tw_gk_launch launch)
+{
+    tw_ring_run<N, SHARING>(&launch, nullptr);
+}
+
+template <class N>
+__global__ void __launch_bounds__(TW_GK_THREADS)
+    tw_ring_reduce_v(const __grid_constant__ struct tw_gk_launch_v launch)
+{
+    tw_ring_run<N, TW_SHARE_PAIRS>(&launch.launch, launch.pairs);
+}
+
+/* ---- direct: everybody's input and output can be reached ---------------------------------------
+ */
+
+/* In shared memory: where every rank's input and output lie. */
+struct tw_reach {
+    const char *in[TW_GK_RANKS_MAX];
+    char *out[TW_GK_RANKS_MAX];
+};
+
+static __device__ inline uint64_t tw_word_pair(const uint32_t *words, int first)
+{
+    return (uint64_t)words[first + 1] << 32 | words[first];
+}
+
+/* All threads. Peers that take part have begun: what they read is there, what is written to them is
+ * free. */
+static __device__ inline void tw_reach_begin(struct tw_block *me, struct tw_reach *reach)
+{
+    const struct tw_gk_call *call = me->call;
+    const int peer = (int)threadIdx.x;
+    uint32_t words[TW_GK_WORDS] = {};
+
+    if (peer < call->size) {
+        reach->in[peer] = peer == call->rank ? call->in : nullptr;
+        reach->out[peer] = peer == call->rank ? call->out : nullptr;
+    }
+    if (peer < call->size && peer != call->rank && tw_has(call->takes, peer) &&
+        tw_record_match(me, peer, words)) {
+        reach->in[peer] = (const char *)tw_word_pair(words, TW_GK_WORD_IN);
+        reach->out[peer] = (char *)tw_word_pair(words, TW_GK_WORD_OUT);
+        asm volatile("fence.acq_rel.sys;" : : : "memory");
+    }
+    __syncthreads();
+}
+
+/* All threads. Nobody reads or writes here any more when it ends. reads: from these peers; read: by
+ * these. */
+static __device__ inline void tw_reach_end(struct tw_block *me, uint64_t reads, uint64_t read)
+{
+    const int peer = (int)threadIdx.x;
+
+    me->ring = me->block;
+    __syncthreads();
+    if (peer >= me->call->size || peer == me->call->rank)
+        return;
+    if (tw_has(reads, peer))
+        tw_store_release(&tw_flags(me, peer, me->call->rank)->ended, me->epoch);
+    if (tw_has(read, peer))
+        tw_wait_count(me, peer, &tw_flags(me, me->call->rank, peer)->ended, me->epoch);
+}
+
+/* Not of created sums: a rank's scalar is known to it alone. */
+template <class N, bool ALL> struct tw_reader {
+    tw_adder<N> adder;
+    const struct tw_reach *reach;
+    struct tw_share share; /* of the inputs */
+    uint64_t out_at;
+
+    __device__ inline uint4 sum_unit(uint64_t at)
+    {
+        const uint32_t bytes = tw_unit_bytes<uint4>(share.bytes, at / sizeof(uint4));
+        const auto get = [&](int rank) {
+            const char *from = reach->in[rank] + share.at + at;
+
+            return tw_unit_load<uint4>(from, bytes, sizeof(typename N::bits));
+        };
+
+        return adder.template sum<uint4>(get);
+    }
+
+    __device__ inline void put_unit(uint64_t at, uint4 sum)
+    {
+        const struct tw_gk_call *call = adder.me.call;
+        const uint32_t bytes = tw_unit_bytes<uint4>(share.bytes, at / sizeof(uint4));
+
+        for (int k = 0; k < (ALL ? call->size : 1); k++)
+            tw_unit_store<uint4>(reach->out[tw_around(call, k)] + out_at + at, sum, bytes,
+                                 sizeof(typename N::bits));
+    }
+
+    /* Units in flight of a thread: loads from a peer take long. */
+    __device__ inline void run()
+    {
+        constexpr int batch = sizeof(typename N::bits) == 1 ? 1 : 4;
+        const struct tw_block *me = &adder.me;
+        const uint64_t step = (uint64_t)me->blocks * blockDim.x * sizeof(uint4);
+        uint64_t at = ((uint64_t)me->block * blockDim.x + threadIdx.x) * sizeof(uint4);
+
+        for (; at < share.bytes; at += batch * step) {
+            uint4 sum[batch];
+
+#pragma unroll
+            for (int k = 0; k < batch; k++)
+                if (at + k * step < share.bytes)
+                    sum[k] = sum_unit(at + k * step);
+#pragma unroll
+            for (int k = 0; k < batch; k++)
+                if (at + k * step < share.bytes)
+                    put_unit(at + k * step, sum[k]);
+        }
+    }
+};
+
+template <class N, bool ALL>
+__global__ void __launch_bounds__(TW_GK_THREADS)
+    tw_direct_reduce(const __grid_constant__ struct tw_gk_launch launch)
+{
+    __shared__ struct tw_reach reach;
+    tw_reader<N, ALL> reader;
+
+    reader.adder.begin(&launch, nullptr);
+    struct tw_block *me = &reader.adder.me;
+    const struct tw_gk_call *call = me->call;
+
+    tw_reach_begin(me, &reach);
+    reader.reach = &reach;
+    reader.share = ALL ? tw_share_of(call, call->rank)
+                       : tw_share{(uint64_t)call->rank * call->in_stride, call->bytes};
+    reader.out_at = ALL ? reader.share.at : 0;
+    if (call->takes != 0 && !me->dead && !tw_failed(me))
+        reader.run();
+    tw_reach_end(me, call->takes, call->sends);
+    tw_compare(me);
+    tw_end(me);
+}
+
+/* The kernels of one type, for the table. */
+#define TW_GK_REDUCE_KERNELS(name, N)                                                              \
+    const struct tw_gk_reduce_kernels tw_gk_reduce_##name = {                                      \
+        tw_line_reduce<N>,                                                                         \
+        tw_ring_reduce<N, TW_SHARE_BLOCKS>,                                                        \
+        tw_ring_reduce<N, TW_SHARE_ALL>,                                                           \
+        tw_direct_reduce<N, false>,                                                                \
+        tw_direct_reduce<N, true>,                                                                 \
+        tw_ring_reduce_v<N>};
+
+#endif

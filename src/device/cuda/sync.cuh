@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: how blocks of a rank's kernel and its peers' find each other: epochs, records, waits.
+ * Never knows: element types, what is moved. */
+#ifndef TW_DEVICE_CUDA_SYNC_CUH
+#define TW_DEVICE_CUDA_SYNC_CUH
+
+#include <cstddef>
+#include <cstdint>
+
+#include "device/cuda/wire.h"
+
+/* ---- memory that several devices write ---------------------------------------------------------
+ */
+
+static __device__ inline uint32_t tw_load(const uint32_t *at)
+{
+    uint32_t value;
+
+    asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+    return value;
+}
+
+static __device__ inline uint32_t tw_load_acquire(const uint32_t *at)
+{
+    uint32_t value;
+
+    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+    return value;
+}
+
+static __device__ inline void tw_store(uint32_t *at, uint32_t value)
+{
+    asm volatile("st.relaxed.sys.global.u32 [%0], %1;" : : "l"(at), "r"(value) : "memory");
+}
+
+static __device__ inline void tw_store_release(uint32_t *at, uint32_t value)
+{
+    asm volatile("st.release.sys.global.u32 [%0], %1;" : : "l"(at), "r"(value) : "memory");
+}
+
+/* Two pairs of a word and an epoch. Each pair is 8 aligned bytes, which arrive as one. */
+static __device__ inline void tw_store_pairs(void *at, uint32_t first, uint32_t second,
+                                             uint32_t epoch)
+{
+    asm volatile("st.volatile.global.v4.u32 [%0], {%1, %2, %3, %2};"
+                 :
+                 : "l"(at), "r"(first), "r"(epoch), "r"(second)
+                 : "memory");
+}
+
+static __device__ inline bool tw_load_pairs(const void *at, uint32_t epoch, uint32_t *first,
+                                            uint32_t *second)
+{
+    uint32_t first_epoch, second_epoch;
+
+    asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(*first), "=r"(first_epoch), "=r"(*second), "=r"(second_epoch)
+                 : "l"(at)
+                 : "memory");
+    return first_epoch == epoch && second_epoch == epoch;
+}
+
+/* ---- where things lie -------------------------------------------------------------------------
+ */
+
+/* One block's view of its rank's call. */
+struct tw_block {
+    const struct tw_gk_call *call;
+    const struct tw_gk_pair *pairs; /* [size]; NULL: all blocks are alike */
+    uint32_t epoch;
+    uint32_t block, blocks;
+    uint32_t ring, rings; /* of the thread's group; how many there are */
+    int thread;           /* of the group, where calls go by rings */
+    bool dead;  /* this thread has given up a wait and makes no other */
+    bool keeps; /* this thread is to end the call: its block was the last to learn the epoch */
+    uint32_t before[2]; /* of a peer's thread: the first words of the peer's last record */
+};
+
+static __device__ inline bool tw_has(uint64_t mask, int peer) { return mask >> peer & 1; }
+
+/* What goes to a peer and what comes from it. */
+static __device__ inline const char *tw_in(const struct tw_block *me, int peer)
+{
+    return me->call->in + (me->pairs != nullptr ? me->pairs[peer].in_at
+                                                : (uint64_t)peer * me->call->in_stride);
+}
+static __device__ inline char *tw_out(const struct tw_block *me, int peer)
+{
+    return me->call->out + (me->pairs != nullptr ? me->pairs[peer].out_at
+                                                 : (uint64_t)peer * me->call->out_stride);
+}
+static __device__ inline uint64_t tw_in_bytes(const struct tw_block *me, int peer)
+{
+    if (!tw_has(me->call->sends, peer))
+        return 0;
+    return me->pairs != nullptr ? me->pairs[peer].in_bytes : me->call->bytes;
+}
+static __device__ inline uint64_t tw_out_bytes(const struct tw_block *me, int peer)
+{
+    if (!tw_has(me->call->takes, peer))
+        return 0;
+    return me->pairs != nullptr ? me->pairs[peer].out_bytes : me->call->bytes;
+}
+
+/* Ranks behind the own one, in turn. */
+static __device__ inline int tw_around(const struct tw_gk_call *call, int k)
+{
+    const int peer = call->rank + k;
+
+    return peer < call->size ? peer : peer - call->size;
+}
+
+static __device__ inline char *tw_mem(const struct tw_gk_call *call, int rank)
+{
+    return call->far != nullptr ? call->far[rank] : call->near[rank];
+}
+
+/* What rank `from` has written for rank `at`, in at's memory. */
+static __device__ inline struct tw_gk_record *tw_inbox(const struct tw_gk_call *call, int at,
+                                                       int from, uint32_t epoch)
+{
+    return (struct tw_gk_record *)tw_mem(call, at) + 2 * from + (epoch & 1);
+}
+
+static __device__ inline struct tw_gk_flags *tw_flags(const struct tw_block *me, int at, int from)
+{
+    return (struct tw_gk_flags *)(tw_mem(me->call, at) + TW_GK_FLAGS_AT) + from * TW_GK_RINGS_MAX +
+           me->ring;
+}
+
+/* Where `from` stands among the peers of `at`. */
+static __device__ inline uint32_t tw_peer_index(int at, int from)
+{
+    return (uint32_t)(from - (from > at));
+}
+
+static __device__ inline char *tw_lines(const struct tw_gk_call *call, int at, int from,
+                                        uint32_t epoch)
+{
+    const uint32_t peers = (uint32_t)call->size - 1;
+    const uint32_t which = (epoch & 1) * peers + tw_peer_index(at, from);
+
+    return tw_mem(call, at) + call->layout.lines + (uint64_t)which * call->layout.line_each;
+}
+
+/* ---- waiting -----------------------------------------------------------------------------------
+ */
+
+#define TW_SPINS_LOOK 1024u   /* polls between looks at what could be wrong */
+#define TW_LOOKS_STOP 8u      /* looks between looks into the host's memory, which are slow */
+#define TW_WAIT_NS 1000000ull /* a wait that the host is told of */
+
+struct tw_wait {
+    uint32_t spins, looks;
+    uint64_t since_ns;
+    bool told; /* the host */
+};
+
+static __device__ inline uint64_t tw_now_ns()
+{
+    uint64_t now;
+
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    return now;
+}
+
+static __device__ inline bool tw_failed(const struct tw_block *me)
+{
+    return tw_load(&me->call->state->failed) != 0;
+}
+
+/* Both records: what was expected of the peer, and what it said. */
+static __device__ inline void tw_fail_words(const struct tw_block *me, int peer,
+                                            const uint32_t *words)
+{
+    struct tw_gk_host *host = me->call->host;
+    const uint64_t bytes = me->pairs != nullptr ? me->pairs[peer].out_bytes : me->call->bytes;
+
+    for (int i = 0; i < TW_GK_WORDS; i++) {
+        tw_store(&host->mine[i], me->call->words[i]);
+        tw_store(&host->last[i], me->call->state->words[(me->epoch - 1) & 1][i]);
+        tw_store(&host->theirs[i], words[i]);
+    }
+    tw_store(&host->mine[TW_GK_WORD_COUNT], (uint32_t)bytes);
+    tw_store(&host->mine[TW_GK_WORD_COUNT + 1], (uint32_t)(bytes >> 32));
+}
+
+/* The first of the rank's failures is told to the host. words: the peer's record; NULL: none */
+static __device__ inline void tw_fail_here(const struct tw_block *me, int peer, uint32_t trouble,
+                                           const uint32_t *words)
+{
+    struct tw_gk_host *host = me->call->host;
+
+    if (atomicExch(&me->call->state->failed, 1) != 0)
+        return;
+    if (words != nullptr)
+        tw_fail_words(me, peer, words);
+    tw_store(&host->trouble_peer, (uint32_t)peer);
+    tw_store(&host->trouble_epoch, me->epoch);
+    tw_store_release(&host->trouble, trouble);
+}
+
+/* Both ranks mean the same call: all words but bytes and address. */
+static __device__ inline bool tw_same_kind(const uint32_t *mine, const uint32_t *theirs)
+{
+    return mine[TW_GK_WORD_CALL] == theirs[TW_GK_WORD_CALL] &&
+           mine[TW_GK_WORD_PATH] == theirs[TW_GK_WORD_PATH];
+}
+
+/* And peer gives as many bytes as are expected of it. */
+static __device__ inline bool tw_same_call(const struct tw_block *me, int peer,
+                                           const uint32_t *theirs)
+{
+    const uint64_t bytes =
+        me->pairs != nullptr ? me->pairs[peer].out_bytes : me->call->bytes;
+
+    return tw_same_kind(me->call->words, theirs) &&
+           (uint32_t)bytes == theirs[TW_GK_WORD_COUNT] &&
+           (uint32_t)(bytes >> 32) == theirs[TW_GK_WORD_COUNT + 1];
+}
+
+/* peer's record of this epoch, if it is there. */
+static __device__ inline bool tw_record_read(const struct tw_block *me, int peer, uint32_t epoch,
+                                             uint32_t words[TW_GK_WORDS])
+{
+    const struct tw_gk_record *record = tw_inbox(me->call, me->call->rank, peer, epoch);
+    bool whole = true;
+
+    for (int i = 0; i < TW_GK_WORDS; i += 2)
+        whole &= tw_load_pairs(record->pair[i], epoch, &words[i], &words[i + 1]);
+    return whole;
+}
+
+/* A long wait begins and ends: the host hears of the first of those that go on at once. */
+static __device__ inline void tw_wait_tell(const struct tw_block *me, int peer)
+{
+    struct tw_gk_host *host = me->call->host;
+
+    if (atomicAdd(&me->call->state->waiting, 1) != 0)
+        return;
+    for (int i = 0; i < TW_GK_WORDS; i++)
+        tw_store(&host->wait_words[i], me->call->words[i]);
+    tw_store(&host->wait_peer, (uint32_t)peer);
+    tw_store(&host->wait_epoch, me->epoch);
+    tw_store_release(&host->waiting, 1);
+}
+
+static __device__ inline void tw_wait_over(const struct tw_block *me, const struct tw_wait *wait)
+{
+    if (wait->told && atomicSub(&me->call->state->waiting, 1) == 1)
+        tw_store_release(&me->call->host->waiting, 0);
+}
+
+/* The slow part of a wait for peer. True: it is over, without what was waited for. */
+static __device__ __noinline__ bool tw_wait_look(const struct tw_block *me, int peer,
+                                                 struct tw_wait *wait)
+{
+    uint32_t words[TW_GK_WORDS];
+
+    wait->spins = 0;
+    if (tw_failed(me))
+        return true;
+    if (tw_record_read(me, peer, me->epoch, words) && !tw_same_call(me, peer, words)) {
+        tw_fail_here(me, peer, TW_GK_MISMATCH, words);
+        return true;
+    }
+    if (++wait->looks % TW_LOOKS_STOP != 0)
+        return false;
+    if (tw_load(&me->call->host->stop) != 0) {
+        tw_fail_here(me, peer, TW_GK_STOPPED, nullptr);
+        return true;
+    }
+    const uint64_t now_ns = tw_now_ns();
+    if (wait->since_ns == 0)
+        wait->since_ns = now_ns;
+    if (!wait->told && now_ns - wait->since_ns > TW_WAIT_NS) {
+        wait->told = true;
+        tw_wait_tell(me, peer);
+    }
+    return false;
+}
+
+/* One more poll in vain. False: give up. */
+static __device__ inline bool tw_wait_more(struct tw_block *me, int peer, struct tw_wait *wait)
+{
+    if (++wait->spins >= TW_SPINS_LOOK && tw_wait_look(me, peer, wait))
+        me->dead = true;
+    return !me->dead;
+}
+
+/* Until a counter that only grows has reached value. */
+static __device__ inline void tw_wait_count(struct tw_block *me, int peer, const uint32_t *at,
+                                            uint32_t value)
+{
+    struct tw_wait wait = {};
+
+    if (me->dead)
+        return;
+    while ((int32_t)(tw_load_acquire(at) - value) < 0 && tw_wait_more(me, peer, &wait)) {
+    }
+    tw_wait_over(me, &wait);
+}
+
+/* Until peer's record of an epoch is there. False: it never was. */
+static __device__ inline bool tw_record_wait(struct tw_block *me, int peer, uint32_t epoch,
+                                             uint32_t words[TW_GK_WORDS])
+{
+    struct tw_wait wait = {};
+
+    if (me->dead)
+        return false;
+    while (!tw_record_read(me, peer, epoch, words) && tw_wait_more(me, peer, &wait)) {
+    }
+    tw_wait_over(me, &wait);
+    return !me->dead;
+}
+
+/* The same for this call; another one of the peer's is a failure, and false. */
+static __device__ inline bool tw_record_match(struct tw_block *me, int peer,
+                                              uint32_t words[TW_GK_WORDS])
+{
+    if (!tw_record_wait(me, peer, me->epoch, words))
+        return false;
+    if (tw_same_call(me, peer, words))
+        return true;
+    tw_fail_here(me, peer, TW_GK_MISMATCH, words);
+    me->dead = true;
+    return false;
+}
+
+/* Unit i of what peer sends by lines. */
+static __device__ inline void tw_line_wait(struct tw_block *me, int peer, uint64_t i, uint2 *unit)
+{
+    const char *at = tw_lines(me->call, me->call->rank, peer, me->epoch) + i * 16;
+    struct tw_wait wait = {};
+
+    if (me->dead)
+        return;
+    while (!tw_load_pairs(at, me->epoch, &unit->x, &unit->y) && tw_wait_more(me, peer, &wait)) {
+    }
+    tw_wait_over(me, &wait);
+}
+
+/* ---- begin and end of a call -------------------------------------------------------------------
+ */
+
+/* What this call is, to a peer. */
+static __device__ inline void tw_record_write(const struct tw_block *me, int peer)
+{
+    const struct tw_gk_call *call = me->call;
+    struct tw_gk_record *record = tw_inbox(call, peer, call->rank, me->epoch);
+    const uint64_t bytes = me->pairs != nullptr ? me->pairs[peer].in_bytes : call->bytes;
+    const uint64_t out = call->direct ? (uint64_t)tw_out(me, peer) : 0;
+    const uint64_t in = call->direct ? (uint64_t)call->in : 0;
+
+    tw_store_pairs(record->pair[TW_GK_WORD_CALL], call->words[TW_GK_WORD_CALL],
+                   call->words[TW_GK_WORD_PATH], me->epoch);
+    tw_store_pairs(record->pair[TW_GK_WORD_COUNT], (uint32_t)bytes, (uint32_t)(bytes >> 32),
+                   me->epoch);
+    tw_store_pairs(record->pair[TW_GK_WORD_OUT], (uint32_t)out, (uint32_t)(out >> 32), me->epoch);
+    tw_store_pairs(record->pair[TW_GK_WORD_IN], (uint32_t)in, (uint32_t)(in >> 32), me->epoch);
+}
+
+/* Until peer has ended the call before the last one: its last record is there. */
+static __device__ inline void tw_guard(struct tw_block *me, int peer)
+{
+    const struct tw_gk_record *record =
+        tw_inbox(me->call, me->call->rank, peer, me->epoch - 1);
+    struct tw_wait wait = {};
+
+    while (!tw_load_pairs(record->pair[TW_GK_WORD_CALL], me->epoch - 1, &me->before[0],
+                          &me->before[1]) &&
+           tw_wait_more(me, peer, &wait)) {
+    }
+    tw_wait_over(me, &wait);
+}
+
+/*
+ * All threads. Finds the block's rank and epoch; the first block tells the peers. On return peers
+ * may be written to. A rank that has failed goes on without waiting for anybody.
+ */
+static __device__ inline void tw_begin(const struct tw_gk_launch *launch,
+                                       const struct tw_gk_pair *pairs, struct tw_block *me)
+{
+    const uint32_t place = blockIdx.x / launch->blocks;
+    const struct tw_gk_call *call = &launch->call[place];
+    const int peer = (int)threadIdx.x;
+
+    me->call = call;
+    me->pairs = pairs != nullptr ? pairs + place * (uint32_t)call->size : nullptr;
+    me->block = blockIdx.x % launch->blocks;
+    me->blocks = launch->blocks;
+    me->ring = me->block * (blockDim.x / TW_GK_GROUP) + threadIdx.x / TW_GK_GROUP;
+    me->rings = launch->blocks * (blockDim.x / TW_GK_GROUP);
+    me->thread = (int)(threadIdx.x % TW_GK_GROUP);
+    me->epoch = tw_load(&call->state->epoch) + 1;
+    me->dead = false;
+    me->keeps = peer == 0 && me->blocks == 1;
+    if (peer < call->size && peer != call->rank) {
+        tw_guard(me, peer);
+        if (me->block == 0)
+            tw_record_write(me, peer);
+    }
+    __syncthreads();
+    /* all threads have read the epoch */
+    if (peer == 0 && me->blocks > 1)
+        me->keeps = atomicAdd(&call->state->arrived, 1) == me->blocks - 1;
+}
+
+/* Was each peer's last call what this rank's was? A call that needs nothing of the others may have
+ * ended before that could be seen. */
+static __device__ inline void tw_compare_before(const struct tw_block *me, int peer)
+{
+    const uint32_t *mine = me->call->state->words[(me->epoch - 1) & 1];
+    uint32_t theirs[TW_GK_WORDS];
+
+    if (me->dead || (mine[TW_GK_WORD_CALL] == me->before[0] && mine[TW_GK_WORD_PATH] == me->before[1]))
+        return;
+    if (tw_record_read(me, peer, me->epoch - 1, theirs))
+        tw_fail_here(me, peer, TW_GK_MISMATCH_BEFORE, theirs);
+}
+
+/* All threads: is every peer that this rank takes from in the same call? */
+static __device__ inline void tw_compare(struct tw_block *me)
+{
+    const int peer = (int)threadIdx.x;
+    uint32_t words[TW_GK_WORDS];
+
+    if (me->block != 0 || peer >= me->call->size || peer == me->call->rank)
+        return;
+    tw_compare_before(me, peer);
+    if (tw_has(me->call->takes, peer))
+        tw_record_match(me, peer, words);
+}
+
+#define TW_EPOCH_SWEEP 0x3fffffffu
+
+/* All threads: what lies in the lines from 2^30 calls ago must not look like today's. */
+static __device__ __noinline__ void tw_sweep(const struct tw_block *me)
+{
+    const int first = me->call->rank == 0 ? 1 : 0;
+    uint4 *lines = (uint4 *)tw_lines(me->call, me->call->rank, first, me->epoch);
+    const uint64_t count =
+        (uint64_t)(me->call->size - 1) * me->call->layout.line_each / sizeof(uint4);
+    const uint64_t threads = (uint64_t)me->blocks * blockDim.x;
+    struct tw_gk_state *state = me->call->state;
+
+    __syncthreads();
+    if (threadIdx.x == 0) { /* all blocks have read what they take */
+        atomicAdd(&state->ended[me->epoch & 1], 1);
+        while (tw_load(&state->ended[me->epoch & 1]) < me->blocks) {
+        }
+    }
+    __syncthreads();
+    for (uint64_t i = (uint64_t)me->block * blockDim.x + threadIdx.x; i < count; i += threads)
+        lines[i] = make_uint4(0, 0, 0, 0);
+}
+
+/* All threads: the block is done. That which was the last to learn the epoch moves it on: it is
+ * seen by the next kernel, which starts when all blocks have ended. */
+static __device__ inline void tw_end(const struct tw_block *me)
+{
+    struct tw_gk_state *state = me->call->state;
+    const bool sweeps = ((me->epoch + 1) & TW_EPOCH_SWEEP) < 2;
+
+    if (sweeps)
+        tw_sweep(me);
+    if (!me->keeps)
+        return;
+    for (int i = 0; i < TW_GK_WORD_OUT; i++)
+        state->words[me->epoch & 1][i] = me->call->words[i];
+    state->ended[(me->epoch + 1) & 1] = 0;
+    state->arrived = 0;
+    state->epoch = me->epoch;
+}
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: what the host hands to kernels and what ranks' memory on devices holds, as plain data.
+ * Never knows: CUDA's own types; it is read by C11 and by CUDA C++. */
+#ifndef TW_DEVICE_CUDA_WIRE_H
+#define TW_DEVICE_CUDA_WIRE_H
+
+#include <stdint.h>
+
+/*
+ * A rank's memory. Each rank of a communicator on devices has one piece of device memory that all
+ * its peers address, cut alike on all ranks (struct tw_gk_layout). Into it its peers write, nobody
+ * else; the rank itself only reads it (what it keeps for itself is in its state).
+ *
+ * Epochs. The collective calls of a communicator are numbered, from 1 on, modulo 2^32, by a word in
+ * the rank's state which its kernels advance: a replay of a graph counts like a call. A call begins
+ * with a record to every peer: what it is and where its output lies. Before a rank writes anything
+ * of epoch e to a peer it has seen the peer's record of e - 1: so the peer has ended e - 2, whose
+ * half of the inbox and of the lines e uses again.
+ *
+ * Lines (small calls). Data travels as pairs of a word and the epoch, 8 bytes that arrive as one;
+ * whoever waits for the word sees by the epoch that it is there. No fence, no flag of its own.
+ *
+ * Rings (large calls). To every peer each group of threads has a ring of slots in the peer's memory
+ * for either lane, with counters that only grow: the writer raises `filled` in the reader's memory, the reader
+ * `drained` in the writer's.
+ *
+ * Direct. A receiver whose record says where its output lies gets data written there, and `ended`
+ * raised to the epoch when all of it is. Where every rank's record says where input and output lie,
+ * sums need no rings: a rank reads its share of everybody's input, and `ended` says that too.
+ */
+#define TW_GK_RANKS_MAX 64  /* ranks of a communicator on devices */
+#define TW_GK_BLOCKS_MAX 64  /* blocks of a rank's kernel */
+#define TW_GK_GROUP 128      /* threads that run a ring together */
+#define TW_GK_RINGS_MAX 256  /* rings to a peer, of a lane */
+#define TW_GK_JOINT_MAX 8    /* ranks of one launch */
+#define TW_GK_NEAR 8         /* ranks whose memory a call names itself */
+#define TW_GK_SLOTS 2        /* of a ring */
+#define TW_GK_PREMUL 8       /* the value of TW_REDOP_PREMUL_SUM */
+
+/* Words of a record; each travels with the epoch behind it. */
+enum tw_gk_word {
+    TW_GK_WORD_CALL,  /* coll, type, op, 0: a byte each */
+    TW_GK_WORD_PATH,  /* root in the upper half; kernel and blocks in the lower */
+    TW_GK_WORD_COUNT, /* two words: bytes that go to the peer */
+    TW_GK_WORD_OUT = 4, /* two words: where the peer's block goes; 0: by ring */
+    TW_GK_WORD_IN = 6,  /* two words: where the input lies; 0: not to be read by peers */
+    TW_GK_WORDS = 8
+};
+struct tw_gk_record {
+    uint32_t pair[TW_GK_WORDS][2]; /* word, epoch */
+};
+
+/* What peer q and this rank tell each other, for each ring. */
+struct tw_gk_flags {
+    uint32_t filled[2];  /* by lane: slots that q has filled here */
+    uint32_t drained[2]; /* slots at q that q has emptied */
+    uint32_t ended;      /* epoch of which q has written all to this rank's output */
+    uint32_t unused[3];
+};
+
+/* Bytes from the start of a rank's memory. It begins with the inbox, [TW_GK_RANKS_MAX][2] struct
+ * tw_gk_record, and the flags, [size][TW_GK_RINGS_MAX] struct tw_gk_flags. "each" is per peer; peers behind the
+ * rank itself count one less. */
+#define TW_GK_FLAGS_AT (TW_GK_RANKS_MAX * 2 * (uint32_t)sizeof(struct tw_gk_record))
+struct tw_gk_layout {
+    uint32_t lines, line_each; /* [2][size - 1]: line_each bytes, half of them payload */
+    uint32_t ring, ring_each;  /* [size - 1] */
+    uint32_t bytes;
+};
+
+/* A rank's own, in device memory. */
+struct tw_gk_counts {
+    uint32_t sent[2], taken[2]; /* by lane */
+};
+struct tw_gk_state {
+    uint32_t epoch;   /* of the last call that ended */
+    uint32_t failed;  /* not 0: kernels of this rank end without waiting */
+    uint32_t arrived; /* blocks of the running kernel that know its epoch */
+    uint32_t ended[2]; /* and those that have ended, where that is counted; of calls in turn */
+    uint32_t waiting; /* threads that have told the host that they wait long */
+    uint32_t words[2][TW_GK_WORDS]; /* records of calls in turn, the last one's too */
+    struct tw_gk_counts counts[TW_GK_RANKS_MAX][TW_GK_RINGS_MAX];
+};
+
+/* In pinned host memory, one for each rank: the host writes `stop`, kernels the rest. */
+enum tw_gk_trouble {
+    TW_GK_FINE,
+    TW_GK_MISMATCH,        /* a peer is in another call */
+    TW_GK_MISMATCH_BEFORE, /* a peer's last call was another one */
+    TW_GK_STOPPED,         /* as the host wished */
+};
+struct tw_gk_host {
+    uint32_t stop; /* not 0: end every wait */
+    uint32_t trouble;
+    uint32_t trouble_peer, trouble_epoch;
+    uint32_t mine[TW_GK_WORDS], last[TW_GK_WORDS]; /* of a mismatch: this rank's call and last one */
+    uint32_t theirs[TW_GK_WORDS];                  /* the peer's, of either */
+    /* a wait of a millisecond or more goes on, for this peer in this call */
+    uint32_t waiting, wait_epoch, wait_peer;
+    uint32_t wait_words[TW_GK_WORDS];
+};
+
+/* One rank's call. */
+struct tw_gk_call {
+    int32_t rank, size;
+    struct tw_gk_state *state;
+    struct tw_gk_host *host;
+    char *near[TW_GK_NEAR]; /* each rank's memory, as this device addresses it; or, of more ranks: */
+    char *const *far;       /* [size], in device memory; NULL: near */
+    struct tw_gk_layout layout;
+    uint32_t op; /* twill_redop_t */
+    const char *in;
+    char *out;                      /* what this rank reads and writes itself */
+    uint64_t in_stride, out_stride; /* bytes from one rank's block to the next; 0: there is one */
+    uint64_t bytes;                 /* of a block */
+    uint64_t sends, takes;          /* bit p: a block goes to p, comes from p; own bits too */
+    const void *scalar_at;          /* of premul_sum; NULL: scalar */
+    uint64_t scalar;
+    uint32_t words[TW_GK_WORDS]; /* of its record */
+    uint32_t elem_bytes;
+    uint32_t direct; /* not 0: peers may write to `out` */
+};
+
+/* A launch: `blocks` blocks for each of `ranks` ranks of one device. */
+struct tw_gk_launch {
+    uint32_t ranks, blocks;
+    struct tw_gk_call call[TW_GK_JOINT_MAX];
+};
+
+/* Calls whose blocks differ: what goes to a peer and what comes from it, bytes from in and out. */
+struct tw_gk_pair {
+    uint64_t in_at, in_bytes, out_at, out_bytes;
+};
+struct tw_gk_launch_v {
+    struct tw_gk_launch launch; /* strides and bytes are not looked at */
+    struct tw_gk_pair pairs[TW_GK_JOINT_MAX * TW_GK_RANKS_MAX]; /* [ranks][size] */
+};
+
+enum tw_gk_kernel {
+    TW_GK_LINE_REDUCE, /* small: sum of the blocks that come */
+    TW_GK_LINE_MOVE,   /* small: blocks are put in their places */
+    TW_GK_RING_SCATTER, /* large reduce_scatter and reduce: sums of the blocks that come */
+    TW_GK_RING_ALL,    /* large all_reduce: sum of one's share, then everybody gets it */
+    TW_GK_RING_MOVE,   /* large: blocks are put in their places */
+    TW_GK_DIRECT_SCATTER, /* as RING_SCATTER and RING_ALL, where everybody reads everybody's input */
+    TW_GK_DIRECT_ALL,
+    TW_GK_SCATTER_V,   /* sums of blocks that differ */
+    TW_GK_MOVE_V,      /* blocks that differ are put in their places */
+    TW_GK_KERNELS
+};
+
+#endif
