@@ -191,11 +191,20 @@ static enum twill_status context_push(int device, CUcontext context, struct tw_c
 
 static void capture_relax(struct tw_cuda_place *place)
 {
+    place->relaxed = true;
     place->capture = cudaStreamCaptureModeRelaxed;
     (void)cudaThreadExchangeStreamCaptureMode(&place->capture);
 }
 
 enum twill_status tw_cuda_enter(int device, struct tw_cuda_place *place)
+{
+    enum twill_status status = tw_cuda_enter_captured(device, place);
+    if (!tw_failed(status))
+        capture_relax(place);
+    return status;
+}
+
+enum twill_status tw_cuda_enter_captured(int device, struct tw_cuda_place *place)
 {
     enum twill_status status = tw_cuda_ready();
     if (tw_failed(status))
@@ -206,13 +215,12 @@ enum twill_status tw_cuda_enter(int device, struct tw_cuda_place *place)
     CUcontext context = NULL;
     CUcontext now = NULL;
     place->pushed = false;
+    place->relaxed = false;
     status = context_get(device, &context);
     if (tw_failed(status))
         return status;
     if (cuda.current(&now) != CUDA_SUCCESS || now != context)
         status = context_push(device, context, place);
-    if (!tw_failed(status))
-        capture_relax(place);
     return status;
 }
 
@@ -239,7 +247,8 @@ void tw_cuda_leave(const struct tw_cuda_place *place)
 {
     enum cudaStreamCaptureMode capture = place->capture;
     CUcontext left = NULL;
-    (void)cudaThreadExchangeStreamCaptureMode(&capture);
+    if (place->relaxed)
+        (void)cudaThreadExchangeStreamCaptureMode(&capture);
     if (place->pushed && cuda.pop(&left) != CUDA_SUCCESS)
         tw_warn(TW_SUB_BASE, "cuCtxPopCurrent failed: the thread's current CUDA device is another");
 }

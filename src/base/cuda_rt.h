@@ -15,7 +15,7 @@ extern "C" {
 
 /* What tw_cuda_enter changed of the calling thread. */
 struct tw_cuda_place {
-    bool pushed;
+    bool pushed, relaxed;
     enum cudaStreamCaptureMode capture;
 };
 
@@ -29,6 +29,8 @@ struct tw_cuda_place {
  * such device; ERR_SYSTEM
  */
 enum twill_status tw_cuda_enter(int device, struct tw_cuda_place *place);
+/** The same for what a capture never forbids, since it is captured or looks only: quicker. */
+enum twill_status tw_cuda_enter_captured(int device, struct tw_cuda_place *place);
 /** For calls that need some device, whichever: one that is in use already. */
 enum twill_status tw_cuda_enter_any(struct tw_cuda_place *place);
 void tw_cuda_leave(const struct tw_cuda_place *place);

@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include <stdint.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "base/cuda_rt.h"
@@ -91,36 +92,46 @@ void tw_cuda_pinned_free(void *ptr)
 /* ---- what a pointer is -------------------------------------------------------------------------
  */
 
-static void memory_name(const struct cudaPointerAttributes *is, struct tw_cuda_memory *found)
+typedef CUresult attributes_call(unsigned count, CUpointer_attribute *which, void **values,
+                                 CUdeviceptr ptr);
+static attributes_call *ask_attributes; /* NULL: the driver has it not */
+static pthread_once_t asked = PTHREAD_ONCE_INIT;
+
+static void attributes_entry(void)
 {
-    found->kind = TW_CUDA_PLAIN;
-    found->device = -1;
-    if (is->type == cudaMemoryTypeHost)
-        found->kind = TW_CUDA_PINNED;
-    if (is->type != cudaMemoryTypeDevice && is->type != cudaMemoryTypeManaged)
-        return;
-    found->kind = is->type == cudaMemoryTypeDevice ? TW_CUDA_DEVICE : TW_CUDA_MANAGED;
-    found->device = is->device;
+    void *entry = tw_cuda_driver_entry("cuPointerGetAttributes");
+    memcpy(&ask_attributes, &entry, sizeof ask_attributes);
 }
 
+/* Before every call: one question to the driver, for which no context is needed. */
 enum twill_status tw_cuda_memory_find(const void *ptr, struct tw_cuda_memory *found)
 {
-    struct tw_cuda_place place;
-    struct cudaPointerAttributes is = {.type = cudaMemoryTypeUnregistered};
-    enum twill_status status = tw_cuda_enter_any(&place);
+    unsigned type = 0, managed = 0;
+    int device = -1;
+    CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                   CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                   CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+    void *values[] = {&type, &managed, &device};
+    enum twill_status status = tw_cuda_ready();
     if (tw_failed(status))
         return status;
-    cudaError_t error = ptr ? cudaPointerGetAttributes(&is, ptr) : cudaSuccess;
-    if (error == cudaErrorInvalidValue) { /* it never saw the pointer */
-        (void)cudaGetLastError();
-        error = cudaSuccess;
-        is.type = cudaMemoryTypeUnregistered;
-    }
-    status = tw_cuda_check(error, "cudaPointerGetAttributes", -1);
-    if (!tw_failed(status))
-        memory_name(&is, found);
-    tw_cuda_leave(&place);
-    return status;
+    (void)pthread_once(&asked, attributes_entry);
+    if (!ask_attributes)
+        return tw_fail(TWILL_ERR_SYSTEM, "CUDA's driver has no cuPointerGetAttributes");
+    CUresult result =
+        ptr ? ask_attributes(3, which, values, (CUdeviceptr)(uintptr_t)ptr) : CUDA_SUCCESS;
+    if (result != CUDA_SUCCESS && result != CUDA_ERROR_INVALID_VALUE)
+        return tw_fail(TWILL_ERR_SYSTEM, "cuPointerGetAttributes: CUDA driver error %d",
+                       (int)result);
+    *found = (struct tw_cuda_memory){.kind = TW_CUDA_PLAIN, .device = -1};
+    if (result != CUDA_SUCCESS || !type) /* it never saw the pointer */
+        return TWILL_OK;
+    found->kind = managed                           ? TW_CUDA_MANAGED
+                  : type == CU_MEMORYTYPE_DEVICE ? TW_CUDA_DEVICE
+                                                 : TW_CUDA_PINNED;
+    if (found->kind != TW_CUDA_PINNED)
+        found->device = device;
+    return TWILL_OK;
 }
 
 typedef CUresult range_call(CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr);

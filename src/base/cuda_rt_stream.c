@@ -93,7 +93,7 @@ enum twill_status tw_cuda_stream_look(int device, void *stream, struct tw_cuda_s
     struct tw_cuda_place place;
     enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
     unsigned long long id = 0, capture = 0;
-    enum twill_status status = tw_cuda_enter(device, &place);
+    enum twill_status status = tw_cuda_enter_captured(device, &place);
     if (tw_failed(status))
         return status;
     cudaError_t error = capture_info((cudaStream_t)stream, &state, &capture);
@@ -149,7 +149,7 @@ void tw_cuda_event_destroy(int device, void *event)
 enum twill_status tw_cuda_event_record(int device, void *event, void *stream)
 {
     struct tw_cuda_place place;
-    enum twill_status status = tw_cuda_enter(device, &place);
+    enum twill_status status = tw_cuda_enter_captured(device, &place);
     if (tw_failed(status))
         return status;
     status = tw_cuda_check(cudaEventRecord((cudaEvent_t)event, (cudaStream_t)stream),
@@ -161,7 +161,7 @@ enum twill_status tw_cuda_event_record(int device, void *event, void *stream)
 enum twill_status tw_cuda_event_await(int device, void *event, void *stream)
 {
     struct tw_cuda_place place;
-    enum twill_status status = tw_cuda_enter(device, &place);
+    enum twill_status status = tw_cuda_enter_captured(device, &place);
     if (tw_failed(status))
         return status;
     status = tw_cuda_check(cudaStreamWaitEvent((cudaStream_t)stream, (cudaEvent_t)event, 0),

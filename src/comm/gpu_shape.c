@@ -8,7 +8,8 @@
 
 _Static_assert(TW_GK_PREMUL == TW_REDOP_PREMUL_SUM, "kernels know created sums by this number");
 
-#define LINE_THREADS_LEAST 64u /* at least the most ranks */
+#define LINE_CLERKS 32u         /* threads of a block that see to records */
+#define LINE_THREADS_MOST 480u /* and those that move data: with the clerks, a block */
 #define LINE_BLOCKS_MOST 64u
 #define RING_BLOCKS_MOST 64u
 #define RING_BLOCK_BYTES ((uint64_t)32 << 10) /* worth a block */
@@ -50,10 +51,10 @@ static void shape_lines(const struct tw_gpu *gpu, uint64_t bytes, struct tw_gpu_
     uint64_t units = (bytes + 7) / 8;
     uint64_t threads = (units + 31) / 32 * 32;
 
-    shape->threads = threads < LINE_THREADS_LEAST ? LINE_THREADS_LEAST
-                                                  : least(threads, TW_GK_THREADS_MOST);
-    shape->blocks = least((units + shape->threads - 1) / shape->threads,
-                          most_blocks(gpu, LINE_BLOCKS_MOST));
+    const uint32_t data = threads == 0 ? 32 : least(threads, LINE_THREADS_MOST);
+
+    shape->threads = data + LINE_CLERKS;
+    shape->blocks = least((units + data - 1) / data, most_blocks(gpu, LINE_BLOCKS_MOST));
     if (shape->blocks == 0)
         shape->blocks = 1;
 }

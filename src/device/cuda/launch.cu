@@ -115,7 +115,7 @@ enum twill_status tw_gk_launch(int device, enum tw_gk_kernel kernel, twill_type_
 
     if (fn == nullptr)
         return tw_fail(TWILL_ERR_INTERNAL, "no kernel %d of type %d", (int)kernel, (int)type);
-    enum twill_status status = tw_cuda_enter(device, &place);
+    enum twill_status status = tw_cuda_enter_captured(device, &place);
     if (tw_failed(status))
         return status;
     status = tw_cuda_check(start(fn, launch, threads, (cudaStream_t)stream, (cudaEvent_t)done),

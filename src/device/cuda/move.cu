@@ -9,6 +9,7 @@
  */
 #include "device/cuda/data.cuh"
 #include "device/cuda/kernels.cuh"
+#include "device/cuda/line.cuh"
 #include "device/cuda/ring.cuh"
 
 /* The own block, where it is not in its place already. */
@@ -80,15 +81,16 @@ __global__ void __launch_bounds__(TW_GK_THREADS)
 {
     struct tw_block me;
 
-    tw_begin(&launch, nullptr, &me);
-    const uint32_t threads = me.blocks * blockDim.x;
-    const uint32_t thread = me.block * blockDim.x + threadIdx.x;
+    tw_line_begin(&launch, &me);
+    const uint32_t threads = tw_line_threads(&me);
+    const uint32_t thread = tw_line_thread(&me);
 
-    lines_send(&me, thread, threads);
-    own_move(&me, 0, me.call->bytes, thread, threads);
-    lines_take(&me, thread, threads);
-    tw_compare(&me);
-    tw_end(&me);
+    if (!tw_is_clerk()) {
+        lines_send(&me, thread, threads);
+        own_move(&me, 0, me.call->bytes, thread, threads);
+        lines_take(&me, thread, threads);
+    }
+    tw_line_end(&me);
 }
 
 /* ---- rings -------------------------------------------------------------------------------------

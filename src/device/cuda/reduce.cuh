@@ -17,6 +17,7 @@
 
 #include "device/cuda/data.cuh"
 #include "device/cuda/kernels.cuh"
+#include "device/cuda/line.cuh"
 #include "device/cuda/number.cuh"
 #include "device/cuda/ring.cuh"
 
@@ -246,6 +247,12 @@ template <class N> struct tw_adder {
     __device__ inline void begin(const struct tw_gk_launch *launch, const struct tw_gk_pair *pairs)
     {
         tw_begin(launch, pairs, &me);
+        learn();
+    }
+
+    /* What there is to know of the operation. */
+    __device__ inline void learn()
+    {
         op = me.call->op;
         scales = op == TW_GK_PREMUL;
         const void *at = me.call->scalar_at != nullptr ? me.call->scalar_at : &me.call->scalar;
@@ -273,15 +280,15 @@ template <class N> struct tw_adder {
  */
 
 template <class N>
-static __device__ inline void tw_line_unit(tw_adder<N> *adder, uint64_t i)
+static __device__ inline void tw_line_unit(tw_adder<N> *adder, uint64_t i, uint2 own)
 {
     struct tw_block *me = &adder->me;
     const struct tw_gk_call *call = me->call;
     const uint32_t bytes = tw_unit_bytes<uint2>(call->bytes, i);
     const char *in = call->in + i * sizeof(uint2);
-    const uint2 own =
-        adder->template given<uint2>(in + (uint64_t)call->rank * call->in_stride, bytes);
 
+    if (adder->scales)
+        own = tw_given<N, uint2>(own, adder->scalar);
     for (int k = 1; k < call->size; k++) {
         const int peer = tw_around(call, k);
 
@@ -307,21 +314,37 @@ static __device__ inline void tw_line_unit(tw_adder<N> *adder, uint64_t i)
                          sizeof(typename N::bits));
 }
 
+/* Unit i of what the rank sums itself. */
+template <class N>
+static __device__ inline uint2 tw_line_own(const struct tw_gk_call *call, uint64_t i)
+{
+    return tw_unit_load<uint2>(call->in + (uint64_t)call->rank * call->in_stride + i * sizeof(uint2),
+                               tw_unit_bytes<uint2>(call->bytes, i), sizeof(typename N::bits));
+}
+
 template <class N>
 __global__ void __launch_bounds__(TW_GK_THREADS)
     tw_line_reduce(const __grid_constant__ struct tw_gk_launch launch)
 {
+    const struct tw_gk_call *call = &launch.call[blockIdx.x / launch.blocks];
+    const uint64_t units = (call->bytes + sizeof(uint2) - 1) / sizeof(uint2);
+    const uint32_t each = blockDim.x - TW_CLERKS;
+    uint64_t i = (uint64_t)(blockIdx.x % launch.blocks) * each + threadIdx.x;
     tw_adder<N> adder;
+    uint2 own = make_uint2(0, 0);
 
-    adder.begin(&launch, nullptr);
-    const struct tw_block *me = &adder.me;
-    const uint64_t units = (me->call->bytes + sizeof(uint2) - 1) / sizeof(uint2);
-    const uint64_t first = (uint64_t)me->block * blockDim.x + threadIdx.x;
-
-    for (uint64_t i = first; i < units; i += (uint64_t)me->blocks * blockDim.x)
-        tw_line_unit(&adder, i);
-    tw_compare(&adder.me);
-    tw_end(me);
+    if (!tw_is_clerk() && i < units) /* asked for before anything is waited for */
+        own = tw_line_own<N>(call, i);
+    tw_line_begin(&launch, &adder.me);
+    adder.learn();
+    if (!tw_is_clerk())
+        for (const uint64_t step = tw_line_threads(&adder.me); i < units;) {
+            tw_line_unit(&adder, i, own);
+            i += step;
+            if (i < units)
+                own = tw_line_own<N>(call, i);
+        }
+    tw_line_end(&adder.me);
 }
 
 /* ---- rings: two-shot, and its first half alone -------------------------------------------------
@@ -647,55 +670,95 @@ static __device__ inline void tw_reach_end(struct tw_block *me, uint64_t reads, 
         tw_wait_count(me, peer, &tw_flags(me, me->call->rank, peer)->ended, me->epoch);
 }
 
+/* Several units of a thread, a stride apart, which are loaded together: what comes from a peer takes
+ * long. */
+template <int UNITS> struct tw_pack {
+    uint4 unit[UNITS];
+};
+
+template <int UNITS> static __device__ inline void tw_words(const tw_pack<UNITS> &pack, uint32_t *words)
+{
+#pragma unroll
+    for (int k = 0; k < UNITS; k++)
+        tw_words(pack.unit[k], words + 4 * k);
+}
+template <int UNITS> static __device__ inline void tw_unit(const uint32_t *words, tw_pack<UNITS> *pack)
+{
+#pragma unroll
+    for (int k = 0; k < UNITS; k++)
+        tw_unit(words + 4 * k, &pack->unit[k]);
+}
+
 /* Not of created sums: a rank's scalar is known to it alone. */
 template <class N, bool ALL> struct tw_reader {
+    /* so many that the partial results fit in registers */
+    static constexpr int units = sizeof(typename N::bits) == 1   ? 1
+                                 : sizeof(typename N::bits) == 2 ? 2
+                                                                 : 4;
     tw_adder<N> adder;
     const struct tw_reach *reach;
     struct tw_share share; /* of the inputs */
     uint64_t out_at;
 
-    __device__ inline uint4 sum_unit(uint64_t at)
-    {
-        const uint32_t bytes = tw_unit_bytes<uint4>(share.bytes, at / sizeof(uint4));
-        const auto get = [&](int rank) {
-            const char *from = reach->in[rank] + share.at + at;
-
-            return tw_unit_load<uint4>(from, bytes, sizeof(typename N::bits));
-        };
-
-        return adder.template sum<uint4>(get);
-    }
-
-    __device__ inline void put_unit(uint64_t at, uint4 sum)
+    __device__ inline void sum_unit(uint64_t at)
     {
         const struct tw_gk_call *call = adder.me.call;
         const uint32_t bytes = tw_unit_bytes<uint4>(share.bytes, at / sizeof(uint4));
+        const uint32_t elem = sizeof(typename N::bits);
+        const auto get = [&](int rank) {
+            return tw_unit_load<uint4>(reach->in[rank] + share.at + at, bytes, elem);
+        };
+        const uint4 sum = adder.template sum<uint4>(get);
 
         for (int k = 0; k < (ALL ? call->size : 1); k++)
-            tw_unit_store<uint4>(reach->out[tw_around(call, k)] + out_at + at, sum, bytes,
-                                 sizeof(typename N::bits));
+            tw_unit_store<uint4>(reach->out[tw_around(call, k)] + out_at + at, sum, bytes, elem);
     }
 
-    /* Units in flight of a thread: loads from a peer take long. */
+    /* Whole units, and all addresses are aligned by them. */
+    __device__ inline void sum_pack(uint64_t at, uint64_t step)
+    {
+        const struct tw_gk_call *call = adder.me.call;
+        const auto get = [&](int rank) {
+            const char *from = reach->in[rank] + share.at + at;
+            tw_pack<units> pack;
+
+#pragma unroll
+            for (int k = 0; k < units; k++)
+                pack.unit[k] = __ldcg((const uint4 *)(from + k * step));
+            return pack;
+        };
+        const tw_pack<units> sum = adder.template sum<tw_pack<units>>(get);
+
+        for (int k = 0; k < (ALL ? call->size : 1); k++) {
+            char *to = reach->out[tw_around(call, k)] + out_at + at;
+
+#pragma unroll
+            for (int i = 0; i < units; i++)
+                *(uint4 *)(to + i * step) = sum.unit[i];
+        }
+    }
+
+    __device__ inline bool aligned() const
+    {
+        uint64_t all = share.at | out_at;
+
+        for (int rank = 0; rank < adder.me.call->size; rank++)
+            all |= (uint64_t)reach->in[rank] | (uint64_t)reach->out[rank];
+        return all % sizeof(uint4) == 0;
+    }
+
     __device__ inline void run()
     {
-        constexpr int batch = sizeof(typename N::bits) == 1 ? 1 : 4;
         const struct tw_block *me = &adder.me;
         const uint64_t step = (uint64_t)me->blocks * blockDim.x * sizeof(uint4);
+        const uint64_t whole = share.bytes / sizeof(uint4) * sizeof(uint4);
         uint64_t at = ((uint64_t)me->block * blockDim.x + threadIdx.x) * sizeof(uint4);
 
-        for (; at < share.bytes; at += batch * step) {
-            uint4 sum[batch];
-
-#pragma unroll
-            for (int k = 0; k < batch; k++)
-                if (at + k * step < share.bytes)
-                    sum[k] = sum_unit(at + k * step);
-#pragma unroll
-            for (int k = 0; k < batch; k++)
-                if (at + k * step < share.bytes)
-                    put_unit(at + k * step, sum[k]);
-        }
+        if (aligned())
+            for (; at + (units - 1) * step < whole; at += units * step)
+                sum_pack(at, step);
+        for (; at < share.bytes; at += step)
+            sum_unit(at);
     }
 };
 

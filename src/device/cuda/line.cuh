@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: how a call by lines begins and ends: as fast as it can be done.
+ * Never knows: what the lines carry.
+ *
+ * Everything that a call has to read before it can send is asked for at once. The last warp of each
+ * block is the clerk: it sees to records, so that the others go on with data meanwhile.
+ */
+#ifndef TW_DEVICE_CUDA_LINE_CUH
+#define TW_DEVICE_CUDA_LINE_CUH
+
+#include "device/cuda/sync.cuh"
+
+#define TW_CLERKS 32u
+
+/* Threads of a block, and of a rank, that move data. */
+static __device__ inline uint32_t tw_line_threads(const struct tw_block *me)
+{
+    return me->blocks * (blockDim.x - TW_CLERKS);
+}
+static __device__ inline uint32_t tw_line_thread(const struct tw_block *me)
+{
+    return me->block * (blockDim.x - TW_CLERKS) + threadIdx.x;
+}
+static __device__ inline bool tw_is_clerk() { return threadIdx.x >= blockDim.x - TW_CLERKS; }
+
+/* What a clerk has read of a peer before it knew the epoch: of both halves. */
+struct tw_glance {
+    uint32_t first[2], second[2], epoch[2];
+};
+
+static __device__ inline void tw_glance_at(const struct tw_block *me, int peer,
+                                           struct tw_glance *glance)
+{
+    for (uint32_t half = 0; half < 2; half++) {
+        uint32_t other;
+
+        asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(glance->first[half]), "=r"(glance->epoch[half]),
+                       "=r"(glance->second[half]), "=r"(other)
+                     : "l"(tw_inbox(me->call, me->call->rank, peer, half)->pair[TW_GK_WORD_CALL])
+                     : "memory");
+        if (other != glance->epoch[half])
+            glance->epoch[half] = ~me->epoch; /* half of it: no epoch that is asked for */
+    }
+}
+
+/* A peer's last record is there, as tw_guard has it; then it gets this call's. */
+static __device__ inline void tw_clerk_peer(struct tw_block *me, int peer)
+{
+    const uint32_t last = me->epoch - 1;
+    struct tw_glance glance;
+
+    tw_glance_at(me, peer, &glance);
+    me->before[0] = glance.first[last & 1];
+    me->before[1] = glance.second[last & 1];
+    if (glance.epoch[last & 1] != last)
+        tw_guard(me, peer);
+    if (me->block == 0)
+        tw_record_write(me, peer);
+}
+
+/* All threads. On return peers may be written to. */
+static __device__ inline void tw_line_begin(const struct tw_gk_launch *launch, struct tw_block *me)
+{
+    const uint32_t place = blockIdx.x / launch->blocks;
+    const struct tw_gk_call *call = &launch->call[place];
+
+    me->call = call;
+    me->pairs = nullptr;
+    me->block = blockIdx.x % launch->blocks;
+    me->blocks = launch->blocks;
+    me->dead = false;
+    me->epoch = tw_load(&call->state->epoch) + 1;
+    me->keeps = threadIdx.x == 0 && me->blocks == 1;
+    if (tw_is_clerk())
+        for (int peer = (int)(threadIdx.x % TW_CLERKS); peer < call->size; peer += TW_CLERKS)
+            if (peer != call->rank)
+                tw_clerk_peer(me, peer);
+    __syncthreads();
+    if (threadIdx.x == 0 && me->blocks > 1)
+        me->keeps = atomicAdd(&call->state->arrived, 1) == me->blocks - 1;
+}
+
+/* All threads. The clerks of the first block see whether every peer is in the same call. */
+static __device__ inline void tw_line_end(struct tw_block *me)
+{
+    const struct tw_gk_call *call = me->call;
+    uint32_t words[TW_GK_WORDS];
+
+    if (me->block == 0 && tw_is_clerk())
+        for (int peer = (int)(threadIdx.x % TW_CLERKS); peer < call->size; peer += TW_CLERKS) {
+            if (peer == call->rank)
+                continue;
+            if (call->size <= (int)TW_CLERKS) /* of more, `before` is of the last one only */
+                tw_compare_before(me, peer);
+            if (tw_has(call->takes, peer))
+                tw_record_match(me, peer, words);
+        }
+    tw_end(me);
+}
+
+#endif
