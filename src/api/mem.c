@@ -12,12 +12,14 @@
 #include "api/api.h"
 #include "base/cuda.h"
 #include "base/mem.h"
+#include "comm/gpu.h"
 #include "transport/hostmem.h"
 
 struct twill_reg {
     struct twill_reg *next; /* of the communicator */
     void *ptr;              /* the user's, borrowed until deregistered */
     size_t bytes;
+    int slot; /* of memory on a device */
 };
 
 static enum twill_status device_check(int device)
@@ -149,8 +151,13 @@ static enum twill_status mappable(const void *ptr, size_t bytes)
 static enum twill_status register_all(twill_comm_t comm, struct twill_reg *reg)
 {
     char named[NAMED_BYTES] = "";
-    enum twill_status mine = mappable(reg->ptr, reg->bytes);
-    enum twill_status status = agree(comm, TW_CALL_REGISTER, mine, named);
+    enum twill_status mine, status;
+    if (comm->gpu) {
+        status = tw_gpu_register(comm, reg->ptr, reg->bytes, &reg->slot);
+    } else {
+        mine = mappable(reg->ptr, reg->bytes);
+        status = agree(comm, TW_CALL_REGISTER, mine, named);
+    }
     if (!tw_failed(status)) {
         reg->next = comm->regs;
         comm->regs = reg;
@@ -232,11 +239,15 @@ static enum twill_status deregister(twill_comm_t comm, struct twill_reg *reg)
         if (tw_failed(status))
             return status;
         char named[NAMED_BYTES] = "";
-        status = agree(comm, TW_CALL_DEREGISTER, TWILL_OK, named);
+        if (comm->gpu)
+            status = tw_gpu_drain(comm->gpu); /* this rank's calls; then all ranks have said so */
+        status = agree(comm, TW_CALL_DEREGISTER, status, named);
         if (tw_failed(status) && !tw_failed(tw_api_failure(comm)))
             tw_last_error_keep(tw_comm_key(comm));
     }
     *at = reg->next;
+    if (comm->gpu)
+        tw_gpu_deregister(comm, reg->slot);
     free(reg);
     return status;
 }

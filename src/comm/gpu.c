@@ -198,6 +198,7 @@ static enum twill_status peers_reach(struct tw_gpu *gpu, const struct tw_gpu_ent
 
         table[r] = gpu->mem;
         gpu->all_here &= here;
+        gpu->here[r] = here;
         if (r != comm->rank)
             status = peer_reach(gpu, r, &entries[r], here, &table[r]);
     }
@@ -296,6 +297,7 @@ void tw_gpu_destroy(struct twill_comm *comm)
     tw_gpu_stop(gpu);
     (void)tw_gpu_drain(gpu);
     tw_gpu_team_leave(gpu);
+    tw_gpu_regs_drop(gpu);
     for (int r = 0; gpu->opened != NULL && r < comm->size; r++)
         if (gpu->opened[r] != NULL)
             tw_cuda_ipc_close(gpu->device, gpu->opened[r]);

@@ -10,6 +10,9 @@
 #include "device/cuda/launch.h"
 
 struct tw_gpu_team;
+struct tw_gpu_reg;
+
+#define TW_GPU_REGS 256 /* registrations of a communicator */
 
 /* What ranks on devices tell each other when they connect. */
 struct tw_gpu_entry {
@@ -33,6 +36,9 @@ struct tw_gpu {
     void **opened;                    /* owned, [size]: mappings of other processes' memory */
     struct tw_gk_call base;           /* what all calls of the rank have in common */
     bool all_here;                    /* all ranks are in this process */
+    bool here[TW_GK_RANKS_MAX];       /* which are */
+    struct tw_gpu_reg *regs;          /* owned, [TW_GPU_REGS]; NULL: none yet */
+    uint64_t *reg_bases;              /* owned, on the device: [TW_GPU_REGS][size] */
     struct tw_gpu_team *team;         /* the ranks of this process and device; referenced */
     int place;                        /* in the team */
     /* the order of calls over streams */
@@ -89,6 +95,17 @@ static inline bool tw_gpu_serves(const struct tw_call *call)
 /** There is a kernel for it, its buffers lie on the communicator's device, and its stream can be
  * used. ERR_UNSUPPORTED; ERR_INVALID, ERR_USAGE say why not (tw_fail called). */
 enum twill_status tw_gpu_call_check(const char *name, const struct tw_call *call);
+
+/* ---- registered memory (gpu_reg.c) --------------------------------------------------------------
+ */
+
+/** Collective, in the order of calls, as twill_register. @param slot  out: for deregister */
+enum twill_status tw_gpu_register(struct twill_comm *comm, void *ptr, size_t bytes, int *slot);
+/** Nobody uses it any more: all ranks have said so. */
+void tw_gpu_deregister(struct twill_comm *comm, int slot);
+void tw_gpu_regs_drop(struct tw_gpu *gpu);
+/** What a record says of a buffer; 0: no registration holds all of it. */
+uint64_t tw_gpu_reg_word(const struct tw_gpu *gpu, const void *at, uint64_t bytes);
 
 /* ---- how a call is cut (gpu_shape.c) -----------------------------------------------------------
  */

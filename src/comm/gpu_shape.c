@@ -10,7 +10,7 @@ _Static_assert(TW_GK_PREMUL == TW_REDOP_PREMUL_SUM, "kernels know created sums b
 
 #define LINE_CLERKS 32u         /* threads of a block that see to records */
 #define LINE_THREADS_MOST 480u /* and those that move data: with the clerks, a block */
-#define LINE_BLOCKS_MOST 64u
+#define LINE_BLOCKS_MOST 128u
 #define RING_BLOCKS_MOST 64u
 #define RING_BLOCK_BYTES ((uint64_t)32 << 10) /* worth a block */
 #define DIRECT_BLOCK_BYTES ((uint64_t)8 << 10)
@@ -68,18 +68,29 @@ static void shape_blocks(const struct tw_gpu *gpu, uint64_t bytes, uint64_t each
         shape->blocks = 1;
 }
 
-/* Every rank's buffers can be reached by every rank: a fact that all of them know. */
-static bool all_reach(const struct tw_gpu *gpu, const struct tw_call_info *info)
+/* Every rank's buffers can be reached by every rank: a fact that all of them know, as buffers are
+ * registered on all ranks or on none. */
+static bool all_reach(const struct tw_gpu *gpu, const struct tw_call *call)
 {
-    return gpu->all_here && info->op != TW_REDOP_PREMUL_SUM;
+    const struct tw_call_info *info = &call->info;
+    const struct tw_coll_rule *rule = tw_coll_rule(info->coll);
+    const uint64_t bytes = info->count * tw_type_bytes(info->type);
+    const uint64_t all = bytes * (uint64_t)gpu->comm->size;
+
+    if (info->op == TW_REDOP_PREMUL_SUM)
+        return false; /* a rank's scalar is known to it alone */
+    if (gpu->all_here)
+        return true;
+    return tw_gpu_reg_word(gpu, call->in, rule->in.many ? all : bytes) != 0 &&
+           (call->out == NULL || tw_gpu_reg_word(gpu, call->out, bytes) != 0);
 }
 
-static void shape_sums(const struct tw_gpu *gpu, const struct tw_call_info *info, uint64_t bytes,
+static void shape_sums(const struct tw_gpu *gpu, const struct tw_call *call, uint64_t bytes,
                        struct tw_gpu_shape *shape)
 {
-    const bool all = info->coll == TW_COLL_ALL_REDUCE;
+    const bool all = call->info.coll == TW_COLL_ALL_REDUCE;
 
-    if (all_reach(gpu, info)) {
+    if (all_reach(gpu, call)) {
         shape->kernel = all ? TW_GK_DIRECT_ALL : TW_GK_DIRECT_SCATTER;
         shape_blocks(gpu, all ? bytes / (uint64_t)gpu->comm->size : bytes, DIRECT_BLOCK_BYTES,
                      shape);
@@ -126,7 +137,7 @@ enum twill_status tw_gpu_shape(const struct tw_gpu *gpu, const struct tw_call *c
         return TWILL_OK;
     }
     if (reduces) {
-        shape_sums(gpu, info, bytes, shape);
+        shape_sums(gpu, call, bytes, shape);
     } else {
         shape->kernel = TW_GK_RING_MOVE;
         shape_blocks(gpu, bytes, RING_BLOCK_BYTES, shape);
@@ -164,6 +175,22 @@ static bool output_is_free(const struct traffic *traffic, const struct tw_call *
 
 static uint64_t mask_all(int size) { return size == 64 ? UINT64_MAX : (UINT64_C(1) << size) - 1; }
 
+/* Peers are told where the buffers lie, if they can reach them. */
+static void reach_in(const struct tw_gpu *gpu, const struct tw_call *call, uint64_t bytes,
+                     struct tw_gk_call *out)
+{
+    out->in_word = gpu->all_here ? (uint64_t)(uintptr_t)call->in
+                                 : tw_gpu_reg_word(gpu, call->in, bytes);
+}
+
+static void reach_out(const struct tw_gpu *gpu, const struct tw_call *call, uint64_t bytes,
+                      struct tw_gk_call *out)
+{
+    out->out_word = gpu->all_here ? (uint64_t)(uintptr_t)call->out
+                                  : tw_gpu_reg_word(gpu, call->out, bytes);
+    out->direct = out->out_word != 0 || out->in_word != 0;
+}
+
 void tw_gpu_fill(const struct tw_gpu *gpu, const struct tw_call *call,
                  const struct tw_gpu_shape *shape, struct tw_gk_call *out)
 {
@@ -187,10 +214,11 @@ void tw_gpu_fill(const struct tw_gpu *gpu, const struct tw_call *call,
     out->scalar_at = call->scalar.at;
     out->scalar = call->scalar.value;
     if (shape->kernel == TW_GK_DIRECT_ALL || shape->kernel == TW_GK_DIRECT_SCATTER)
-        out->direct = 1;
-    if (gpu->all_here && traffic.takes && output_is_free(&traffic, call) &&
-        (shape->kernel == TW_GK_RING_ALL || shape->kernel == TW_GK_RING_MOVE))
-        out->direct = 1;
+        reach_in(gpu, call, traffic.many_in ? bytes * (uint64_t)gpu->comm->size : bytes, out);
+    if (shape->kernel == TW_GK_DIRECT_ALL || shape->kernel == TW_GK_DIRECT_SCATTER ||
+        ((shape->kernel == TW_GK_RING_ALL || shape->kernel == TW_GK_RING_MOVE) && traffic.takes &&
+         output_is_free(&traffic, call)))
+        reach_out(gpu, call, traffic.many_out ? bytes * (uint64_t)gpu->comm->size : bytes, out);
     out->words[TW_GK_WORD_CALL] = (uint32_t)info->coll << 24 | (uint32_t)info->type << 16 |
                                   (uint32_t)info->op << 8 | (uint32_t)info->guise;
     out->words[TW_GK_WORD_PATH] =

@@ -280,11 +280,10 @@ template <class N> struct tw_adder {
  */
 
 template <class N>
-static __device__ inline void tw_line_unit(tw_adder<N> *adder, uint64_t i, uint2 own)
+static __device__ inline void tw_line_send(const tw_adder<N> *adder, uint64_t i, uint2 own)
 {
-    struct tw_block *me = &adder->me;
+    const struct tw_block *me = &adder->me;
     const struct tw_gk_call *call = me->call;
-    const uint32_t bytes = tw_unit_bytes<uint2>(call->bytes, i);
     const char *in = call->in + i * sizeof(uint2);
 
     if (adder->scales)
@@ -294,24 +293,32 @@ static __device__ inline void tw_line_unit(tw_adder<N> *adder, uint64_t i, uint2
 
         if (!tw_has(call->sends, peer))
             continue;
-        const uint2 unit =
-            call->in_stride == 0
-                ? own
-                : adder->template given<uint2>(in + (uint64_t)peer * call->in_stride, bytes);
+        const uint2 unit = call->in_stride == 0
+                               ? own
+                               : adder->template given<uint2>(
+                                     in + (uint64_t)peer * call->in_stride,
+                                     tw_unit_bytes<uint2>(call->bytes, i));
         tw_store_pairs(tw_lines(call, peer, call->rank, me->epoch) + i * 16, unit.x, unit.y,
                        me->epoch);
     }
-    if (call->takes == 0)
-        return;
+}
+
+template <class N>
+static __device__ inline void tw_line_sum(tw_adder<N> *adder, uint64_t i, uint2 own)
+{
+    struct tw_block *me = &adder->me;
+    const struct tw_gk_call *call = me->call;
+    const uint2 given = adder->scales ? tw_given<N, uint2>(own, adder->scalar) : own;
     const auto get = [&](int rank) {
-        uint2 unit = own;
+        uint2 unit = given;
 
         if (rank != call->rank)
             tw_line_wait(me, rank, i, &unit);
         return unit;
     };
-    tw_unit_store<uint2>(call->out + i * sizeof(uint2), adder->template sum<uint2>(get), bytes,
-                         sizeof(typename N::bits));
+
+    tw_unit_store<uint2>(call->out + i * sizeof(uint2), adder->template sum<uint2>(get),
+                         tw_unit_bytes<uint2>(call->bytes, i), sizeof(typename N::bits));
 }
 
 /* Unit i of what the rank sums itself. */
@@ -337,13 +344,14 @@ __global__ void __launch_bounds__(TW_GK_THREADS)
         own = tw_line_own<N>(call, i);
     tw_line_begin(&launch, &adder.me);
     adder.learn();
-    if (!tw_is_clerk())
-        for (const uint64_t step = tw_line_threads(&adder.me); i < units;) {
-            tw_line_unit(&adder, i, own);
-            i += step;
-            if (i < units)
-                own = tw_line_own<N>(call, i);
-        }
+    if (!tw_is_clerk()) {
+        const uint64_t step = tw_line_threads(&adder.me), first = i;
+
+        for (; i < units; i += step)
+            tw_line_send(&adder, i, i == first ? own : tw_line_own<N>(call, i));
+        for (i = first; i < units && call->takes != 0; i += step)
+            tw_line_sum(&adder, i, i == first ? own : tw_line_own<N>(call, i));
+    }
     tw_line_end(&adder.me);
 }
 
@@ -628,11 +636,6 @@ struct tw_reach {
     char *out[TW_GK_RANKS_MAX];
 };
 
-static __device__ inline uint64_t tw_word_pair(const uint32_t *words, int first)
-{
-    return (uint64_t)words[first + 1] << 32 | words[first];
-}
-
 /* All threads. Peers that take part have begun: what they read is there, what is written to them is
  * free. */
 static __device__ inline void tw_reach_begin(struct tw_block *me, struct tw_reach *reach)
@@ -647,8 +650,8 @@ static __device__ inline void tw_reach_begin(struct tw_block *me, struct tw_reac
     }
     if (peer < call->size && peer != call->rank && tw_has(call->takes, peer) &&
         tw_record_match(me, peer, words)) {
-        reach->in[peer] = (const char *)tw_word_pair(words, TW_GK_WORD_IN);
-        reach->out[peer] = (char *)tw_word_pair(words, TW_GK_WORD_OUT);
+        reach->in[peer] = tw_reached(call, peer, words, TW_GK_WORD_IN);
+        reach->out[peer] = tw_reached(call, peer, words, TW_GK_WORD_OUT);
         asm volatile("fence.acq_rel.sys;" : : : "memory");
     }
     __syncthreads();

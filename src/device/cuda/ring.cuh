@@ -49,8 +49,7 @@ static __device__ inline void tw_rings_begin(struct tw_block *me, struct tw_ring
         }
         rings->out[peer] = nullptr;
         if (tw_has(writes, peer) && tw_record_match(me, peer, words))
-            rings->out[peer] =
-                (char *)((uint64_t)words[TW_GK_WORD_OUT + 1] << 32 | words[TW_GK_WORD_OUT]);
+            rings->out[peer] = tw_reached(me->call, peer, words, TW_GK_WORD_OUT);
     }
     tw_group_sync();
 }

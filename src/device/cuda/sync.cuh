@@ -341,6 +341,20 @@ static __device__ inline void tw_line_wait(struct tw_block *me, int peer, uint64
     tw_wait_over(me, &wait);
 }
 
+/* Where a buffer lies that peer's record tells of. */
+static __device__ inline char *tw_reached(const struct tw_gk_call *call, int peer,
+                                          const uint32_t *words, int first)
+{
+    const uint64_t word = (uint64_t)words[first + 1] << 32 | words[first];
+
+    if ((word & TW_GK_REGISTERED) == 0)
+        return (char *)word;
+    const uint64_t slot = (word & ~TW_GK_REGISTERED) >> TW_GK_SLOT_SHIFT;
+    const uint64_t offset = word & ((UINT64_C(1) << TW_GK_SLOT_SHIFT) - 1);
+
+    return (char *)call->bases[slot * (uint64_t)call->size + (uint64_t)peer] + offset;
+}
+
 /* ---- begin and end of a call -------------------------------------------------------------------
  */
 
@@ -350,8 +364,8 @@ static __device__ inline void tw_record_write(const struct tw_block *me, int pee
     const struct tw_gk_call *call = me->call;
     struct tw_gk_record *record = tw_inbox(call, peer, call->rank, me->epoch);
     const uint64_t bytes = me->pairs != nullptr ? me->pairs[peer].in_bytes : call->bytes;
-    const uint64_t out = call->direct ? (uint64_t)tw_out(me, peer) : 0;
-    const uint64_t in = call->direct ? (uint64_t)call->in : 0;
+    const uint64_t out = call->direct ? call->out_word + (uint64_t)(tw_out(me, peer) - call->out) : 0;
+    const uint64_t in = call->direct ? call->in_word : 0;
 
     tw_store_pairs(record->pair[TW_GK_WORD_CALL], call->words[TW_GK_WORD_CALL],
                    call->words[TW_GK_WORD_PATH], me->epoch);

@@ -29,7 +29,7 @@
  * sums need no rings: a rank reads its share of everybody's input, and `ended` says that too.
  */
 #define TW_GK_RANKS_MAX 64  /* ranks of a communicator on devices */
-#define TW_GK_BLOCKS_MAX 64  /* blocks of a rank's kernel */
+#define TW_GK_BLOCKS_MAX 128 /* blocks of a rank's kernel; with rings, half as many */
 #define TW_GK_GROUP 128      /* threads that run a ring together */
 #define TW_GK_RINGS_MAX 256  /* rings to a peer, of a lane */
 #define TW_GK_JOINT_MAX 8    /* ranks of one launch */
@@ -100,6 +100,11 @@ struct tw_gk_host {
     uint32_t wait_words[TW_GK_WORDS];
 };
 
+/* What the words OUT and IN of a record say: an address of the process that both ranks are in, or
+ * the slot of a registration and the bytes from its start. */
+#define TW_GK_REGISTERED (UINT64_C(1) << 63)
+#define TW_GK_SLOT_SHIFT 48
+
 /* One rank's call. */
 struct tw_gk_call {
     int32_t rank, size;
@@ -118,7 +123,9 @@ struct tw_gk_call {
     uint64_t scalar;
     uint32_t words[TW_GK_WORDS]; /* of its record */
     uint32_t elem_bytes;
-    uint32_t direct; /* not 0: peers may write to `out` */
+    uint32_t direct;            /* not 0: peers write to `out`, which out_word tells them */
+    uint64_t in_word, out_word; /* what records say; 0: by ring */
+    const uint64_t *bases;      /* [slots][size]: where ranks' registered memory begins */
 };
 
 /* A launch: `blocks` blocks for each of `ranks` ranks of one device. */
