@@ -44,7 +44,7 @@ static __device__ inline void tw_glance_at(const struct tw_block *me, int peer,
     }
 }
 
-/* A peer's last record is there, as tw_guard has it; then it gets this call's. */
+/* A peer's last record is there, as tw_guard has it. */
 static __device__ inline void tw_clerk_peer(struct tw_block *me, int peer)
 {
     const uint32_t last = me->epoch - 1;
@@ -55,8 +55,6 @@ static __device__ inline void tw_clerk_peer(struct tw_block *me, int peer)
     me->before[1] = glance.second[last & 1];
     if (glance.epoch[last & 1] != last)
         tw_guard(me, peer);
-    if (me->block == 0)
-        tw_record_write(me, peer);
 }
 
 /* All threads. On return peers may be written to. */
@@ -77,6 +75,10 @@ static __device__ inline void tw_line_begin(const struct tw_gk_launch *launch, s
             if (peer != call->rank)
                 tw_clerk_peer(me, peer);
     __syncthreads();
+    if (me->block == 0 && tw_is_clerk())
+        for (int peer = (int)(threadIdx.x % TW_CLERKS); peer < call->size; peer += TW_CLERKS)
+            if (peer != call->rank)
+                tw_record_write(me, peer);
     if (threadIdx.x == 0 && me->blocks > 1)
         me->keeps = atomicAdd(&call->state->arrived, 1) == me->blocks - 1;
 }

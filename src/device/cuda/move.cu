@@ -107,7 +107,9 @@ static __device__ inline uint64_t piece(const struct tw_block *me, const struct 
     return left < rings->slot_bytes ? left : rings->slot_bytes;
 }
 
-static __device__ inline void piece_send(struct tw_block *me, struct tw_rings *rings, uint64_t at)
+/* directs: to those too who take data in their outputs, and the own block */
+static __device__ inline void piece_send(struct tw_block *me, struct tw_rings *rings, uint64_t at,
+                                         bool directs)
 {
     const struct tw_gk_call *call = me->call;
     const int thread = me->thread;
@@ -121,14 +123,15 @@ static __device__ inline void piece_send(struct tw_block *me, struct tw_rings *r
         const int peer = tw_around(call, k);
         const uint64_t bytes = piece(me, rings, tw_in_bytes(me, peer), at);
 
-        if (bytes == 0)
+        if (bytes == 0 || (rings->out[peer] != nullptr && !directs))
             continue;
         char *to = rings->out[peer] != nullptr
                        ? rings->out[peer] + at
                        : tw_slot(me, rings, peer, call->rank, 0, rings->sent[0][peer]);
         tw_copy(to, tw_in(me, peer) + at, bytes, (uint32_t)me->thread, TW_GK_GROUP);
     }
-    own_move(me, at, rings->slot_bytes, (uint32_t)me->thread, TW_GK_GROUP);
+    if (directs)
+        own_move(me, at, rings->slot_bytes, (uint32_t)me->thread, TW_GK_GROUP);
     tw_group_sync();
     if (mine)
         tw_slot_commit(me, rings, 0, thread);
@@ -158,6 +161,15 @@ static __device__ inline void piece_take(struct tw_block *me, struct tw_rings *r
         tw_slot_release(me, rings, 0, thread);
 }
 
+/* Nobody gets anything by ring. */
+static __device__ inline bool all_direct(const struct tw_block *me, const struct tw_rings *rings)
+{
+    for (int peer = 0; peer < me->call->size; peer++)
+        if (peer != me->call->rank && tw_in_bytes(me, peer) != 0 && rings->out[peer] == nullptr)
+            return false;
+    return true;
+}
+
 static __device__ inline uint64_t largest(const struct tw_block *me)
 {
     uint64_t most = me->call->bytes;
@@ -173,22 +185,50 @@ static __device__ inline uint64_t largest(const struct tw_block *me)
     return most;
 }
 
-/* A piece is sent before the one before it is taken: in place, what is taken overwrites what was
- * sent. */
+/* All threads of the rank: what goes right into the peers' outputs, and the own block. What comes does
+ * not overwrite what is still to go. */
+static __device__ inline void move_direct(const struct tw_block *me, const struct tw_rings *rings)
+{
+    const struct tw_gk_call *call = me->call;
+    const uint32_t threads = me->blocks * blockDim.x;
+    const uint32_t thread = me->block * blockDim.x + threadIdx.x;
+
+    const uint64_t own = tw_in_bytes(me, call->rank);
+    const bool own_first = me->block % 2 != 0; /* half of them, so that memory and link are busy */
+
+    if (own_first)
+        own_move(me, 0, own, thread, threads);
+    for (int k = 1; k < call->size; k++) {
+        const int peer = tw_around(call, k);
+        const uint64_t bytes = tw_in_bytes(me, peer);
+
+        if (rings->out[peer] != nullptr && !(me->pairs != nullptr && by_lines(me, bytes)))
+            tw_copy(rings->out[peer], tw_in(me, peer), bytes, thread, threads);
+    }
+    if (!own_first)
+        own_move(me, 0, own, thread, threads);
+}
+
+/* By pieces: one is sent before the one before it is taken. In place, what is taken overwrites what
+ * was sent, and then what goes directly goes by pieces too. */
 static __device__ inline void rings_run(struct tw_block *me, struct tw_rings *rings)
 {
     tw_rings_begin(me, rings, 1, me->call->sends);
+    const bool direct = me->call->direct || me->call->takes == 0;
     const uint64_t bytes = largest(me);
     const bool takes = !me->call->direct && me->call->takes != 0;
     const uint64_t first = (uint64_t)me->ring * rings->slot_bytes;
     const uint64_t step = (uint64_t)me->rings * rings->slot_bytes;
 
-    for (uint64_t at = first; at < bytes + step; at += step) {
-        if (at < bytes)
-            piece_send(me, rings, at);
-        if (takes && at >= step && at - step < bytes)
-            piece_take(me, rings, at - step);
-    }
+    if (direct)
+        move_direct(me, rings);
+    if (takes || !all_direct(me, rings))
+        for (uint64_t at = first; at < bytes + step; at += step) {
+            if (at < bytes)
+                piece_send(me, rings, at, !direct);
+            if (takes && at >= step && at - step < bytes)
+                piece_take(me, rings, at - step);
+        }
     tw_compare(me);
     tw_rings_end(me, rings, me->call->sends, me->call->takes);
 }

@@ -347,10 +347,14 @@ __global__ void __launch_bounds__(TW_GK_THREADS)
     if (!tw_is_clerk()) {
         const uint64_t step = tw_line_threads(&adder.me), first = i;
 
-        for (; i < units; i += step)
-            tw_line_send(&adder, i, i == first ? own : tw_line_own<N>(call, i));
-        for (i = first; i < units && call->takes != 0; i += step)
-            tw_line_sum(&adder, i, i == first ? own : tw_line_own<N>(call, i));
+        if (i < units)
+            tw_line_send(&adder, i, own);
+        for (i += step; i < units; i += step)
+            tw_line_send(&adder, i, tw_line_own<N>(call, i));
+        if (first < units && call->takes != 0)
+            tw_line_sum(&adder, first, own);
+        for (i = first + step; i < units && call->takes != 0; i += step)
+            tw_line_sum(&adder, i, tw_line_own<N>(call, i));
     }
     tw_line_end(&adder.me);
 }

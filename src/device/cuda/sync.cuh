@@ -151,7 +151,7 @@ static __device__ inline char *tw_lines(const struct tw_gk_call *call, int at, i
 #define TW_WAIT_NS 1000000ull /* a wait that the host is told of */
 
 struct tw_wait {
-    uint32_t spins, looks;
+    uint32_t looks;
     uint64_t since_ns;
     bool told; /* the host */
 };
@@ -251,23 +251,25 @@ static __device__ inline void tw_wait_over(const struct tw_block *me, const stru
         tw_store_release(&me->call->host->waiting, 0);
 }
 
-/* The slow part of a wait for peer. True: it is over, without what was waited for. */
-static __device__ __noinline__ bool tw_wait_look(const struct tw_block *me, int peer,
-                                                 struct tw_wait *wait)
+/* The slow part of a wait for peer. True: it is over, without what was waited for. No address of the
+ * fast part's variables comes here: they stay in registers. */
+static __device__ __noinline__ bool tw_wait_look(const struct tw_gk_call *call,
+                                                 const struct tw_gk_pair *pairs, uint32_t epoch,
+                                                 int peer, struct tw_wait *wait)
 {
+    const struct tw_block me = {.call = call, .pairs = pairs, .epoch = epoch};
     uint32_t words[TW_GK_WORDS];
 
-    wait->spins = 0;
-    if (tw_failed(me))
+    if (tw_failed(&me))
         return true;
-    if (tw_record_read(me, peer, me->epoch, words) && !tw_same_call(me, peer, words)) {
-        tw_fail_here(me, peer, TW_GK_MISMATCH, words);
+    if (tw_record_read(&me, peer, epoch, words) && !tw_same_call(&me, peer, words)) {
+        tw_fail_here(&me, peer, TW_GK_MISMATCH, words);
         return true;
     }
     if (++wait->looks % TW_LOOKS_STOP != 0)
         return false;
-    if (tw_load(&me->call->host->stop) != 0) {
-        tw_fail_here(me, peer, TW_GK_STOPPED, nullptr);
+    if (tw_load(&call->host->stop) != 0) {
+        tw_fail_here(&me, peer, TW_GK_STOPPED, nullptr);
         return true;
     }
     const uint64_t now_ns = tw_now_ns();
@@ -275,16 +277,26 @@ static __device__ __noinline__ bool tw_wait_look(const struct tw_block *me, int 
         wait->since_ns = now_ns;
     if (!wait->told && now_ns - wait->since_ns > TW_WAIT_NS) {
         wait->told = true;
-        tw_wait_tell(me, peer);
+        tw_wait_tell(&me, peer);
     }
     return false;
 }
 
-/* One more poll in vain. False: give up. */
-static __device__ inline bool tw_wait_more(struct tw_block *me, int peer, struct tw_wait *wait)
+/* Polls until ready() says so. False: it was given up, and this thread waits for nothing more. */
+template <class Ready>
+static __device__ inline bool tw_wait_until(struct tw_block *me, int peer, const Ready &ready)
 {
-    if (++wait->spins >= TW_SPINS_LOOK && tw_wait_look(me, peer, wait))
-        me->dead = true;
+    struct tw_wait wait = {};
+
+    if (me->dead)
+        return false;
+    for (uint32_t spins = 1; !ready(); spins++) {
+        if (spins % TW_SPINS_LOOK == 0 && tw_wait_look(me->call, me->pairs, me->epoch, peer, &wait)) {
+            me->dead = true;
+            break;
+        }
+    }
+    tw_wait_over(me, &wait);
     return !me->dead;
 }
 
@@ -292,27 +304,15 @@ static __device__ inline bool tw_wait_more(struct tw_block *me, int peer, struct
 static __device__ inline void tw_wait_count(struct tw_block *me, int peer, const uint32_t *at,
                                             uint32_t value)
 {
-    struct tw_wait wait = {};
-
-    if (me->dead)
-        return;
-    while ((int32_t)(tw_load_acquire(at) - value) < 0 && tw_wait_more(me, peer, &wait)) {
-    }
-    tw_wait_over(me, &wait);
+    (void)tw_wait_until(me, peer,
+                        [&] { return (int32_t)(tw_load_acquire(at) - value) >= 0; });
 }
 
 /* Until peer's record of an epoch is there. False: it never was. */
 static __device__ inline bool tw_record_wait(struct tw_block *me, int peer, uint32_t epoch,
                                              uint32_t words[TW_GK_WORDS])
 {
-    struct tw_wait wait = {};
-
-    if (me->dead)
-        return false;
-    while (!tw_record_read(me, peer, epoch, words) && tw_wait_more(me, peer, &wait)) {
-    }
-    tw_wait_over(me, &wait);
-    return !me->dead;
+    return tw_wait_until(me, peer, [&] { return tw_record_read(me, peer, epoch, words); });
 }
 
 /* The same for this call; another one of the peer's is a failure, and false. */
@@ -332,13 +332,11 @@ static __device__ inline bool tw_record_match(struct tw_block *me, int peer,
 static __device__ inline void tw_line_wait(struct tw_block *me, int peer, uint64_t i, uint2 *unit)
 {
     const char *at = tw_lines(me->call, me->call->rank, peer, me->epoch) + i * 16;
-    struct tw_wait wait = {};
+    uint32_t first = 0, second = 0;
 
-    if (me->dead)
-        return;
-    while (!tw_load_pairs(at, me->epoch, &unit->x, &unit->y) && tw_wait_more(me, peer, &wait)) {
-    }
-    tw_wait_over(me, &wait);
+    (void)tw_wait_until(me, peer,
+                        [&] { return tw_load_pairs(at, me->epoch, &first, &second); });
+    *unit = make_uint2(first, second);
 }
 
 /* Where a buffer lies that peer's record tells of. */
@@ -380,13 +378,13 @@ static __device__ inline void tw_guard(struct tw_block *me, int peer)
 {
     const struct tw_gk_record *record =
         tw_inbox(me->call, me->call->rank, peer, me->epoch - 1);
-    struct tw_wait wait = {};
+    uint32_t first = 0, second = 0;
 
-    while (!tw_load_pairs(record->pair[TW_GK_WORD_CALL], me->epoch - 1, &me->before[0],
-                          &me->before[1]) &&
-           tw_wait_more(me, peer, &wait)) {
-    }
-    tw_wait_over(me, &wait);
+    (void)tw_wait_until(me, peer, [&] {
+        return tw_load_pairs(record->pair[TW_GK_WORD_CALL], me->epoch - 1, &first, &second);
+    });
+    me->before[0] = first;
+    me->before[1] = second;
 }
 
 /*
