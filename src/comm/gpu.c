@@ -30,7 +30,7 @@ static struct tw_gk_layout layout_of(int size, uint32_t line_each, uint32_t ring
     struct tw_gk_layout layout = {.line_each = line_each, .ring_each = ring_each};
     const uint32_t peers = (uint32_t)size - 1;
     const uint32_t flags =
-        (uint32_t)size * TW_GK_RINGS_MAX * (uint32_t)sizeof(struct tw_gk_flags);
+        (uint32_t)size * TW_GK_SLOTS_MAX * (uint32_t)sizeof(struct tw_gk_flags);
 
     layout.lines = round_up(TW_GK_FLAGS_AT + flags);
     layout.ring = layout.lines + 2 * peers * line_each;

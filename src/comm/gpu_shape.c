@@ -11,7 +11,9 @@ _Static_assert(TW_GK_PREMUL == TW_REDOP_PREMUL_SUM, "kernels know created sums b
 #define LINE_CLERKS 32u         /* threads of a block that see to records */
 #define LINE_THREADS_MOST 480u /* and those that move data: with the clerks, a block */
 #define LINE_BLOCKS_MOST 128u
-#define RING_BLOCKS_MOST 64u
+#define DIRECT_BLOCKS_MOST 64u
+#define RING_BLOCKS_MOST                                                                           \
+    (TW_GK_SLOTS_MAX / TW_GK_SLOTS / (TW_GK_THREADS_MOST / TW_GK_GROUP)) /* with one lane */
 #define RING_BLOCK_BYTES ((uint64_t)32 << 10) /* worth a block */
 #define DIRECT_BLOCK_BYTES ((uint64_t)8 << 10)
 
@@ -59,11 +61,12 @@ static void shape_lines(const struct tw_gpu *gpu, uint64_t bytes, struct tw_gpu_
         shape->blocks = 1;
 }
 
-static void shape_blocks(const struct tw_gpu *gpu, uint64_t bytes, uint64_t each,
+/* each: bytes worth a block */
+static void shape_blocks(const struct tw_gpu *gpu, uint64_t bytes, uint64_t each, uint32_t most,
                          struct tw_gpu_shape *shape)
 {
     shape->threads = TW_GK_THREADS_MOST;
-    shape->blocks = least((bytes + each - 1) / each, most_blocks(gpu, RING_BLOCKS_MOST));
+    shape->blocks = least((bytes + each - 1) / each, most_blocks(gpu, most));
     if (shape->blocks == 0)
         shape->blocks = 1;
 }
@@ -93,10 +96,11 @@ static void shape_sums(const struct tw_gpu *gpu, const struct tw_call *call, uin
     if (all_reach(gpu, call)) {
         shape->kernel = all ? TW_GK_DIRECT_ALL : TW_GK_DIRECT_SCATTER;
         shape_blocks(gpu, all ? bytes / (uint64_t)gpu->comm->size : bytes, DIRECT_BLOCK_BYTES,
-                     shape);
+                     DIRECT_BLOCKS_MOST, shape);
     } else {
         shape->kernel = all ? TW_GK_RING_ALL : TW_GK_RING_SCATTER;
-        shape_blocks(gpu, bytes, RING_BLOCK_BYTES, shape);
+        shape_blocks(gpu, bytes, RING_BLOCK_BYTES, all ? RING_BLOCKS_MOST / 2 : RING_BLOCKS_MOST,
+                     shape);
     }
 }
 
@@ -140,7 +144,7 @@ enum twill_status tw_gpu_shape(const struct tw_gpu *gpu, const struct tw_call *c
         shape_sums(gpu, call, bytes, shape);
     } else {
         shape->kernel = TW_GK_RING_MOVE;
-        shape_blocks(gpu, bytes, RING_BLOCK_BYTES, shape);
+        shape_blocks(gpu, bytes, RING_BLOCK_BYTES, DIRECT_BLOCKS_MOST, shape);
     }
     return TWILL_OK;
 }

@@ -76,7 +76,7 @@ static __device__ inline void lines_take(struct tw_block *me, uint32_t thread, u
     }
 }
 
-__global__ void __launch_bounds__(TW_GK_THREADS)
+__global__ void __launch_bounds__(TW_GK_THREADS, 1)
     tw_gk_line_move(const __grid_constant__ struct tw_gk_launch launch)
 {
     struct tw_block me;
@@ -104,12 +104,12 @@ static __device__ inline uint64_t piece(const struct tw_block *me, const struct 
 
     if (me->pairs != nullptr && by_lines(me, bytes))
         return 0;
-    return left < rings->slot_bytes ? left : rings->slot_bytes;
+    return left < tw_piece_bytes(rings) ? left : tw_piece_bytes(rings);
 }
 
 /* directs: to those too who take data in their outputs, and the own block */
 static __device__ inline void piece_send(struct tw_block *me, struct tw_rings *rings, uint64_t at,
-                                         bool directs)
+                                         uint32_t slot, bool directs)
 {
     const struct tw_gk_call *call = me->call;
     const int thread = me->thread;
@@ -117,48 +117,53 @@ static __device__ inline void piece_send(struct tw_block *me, struct tw_rings *r
                       piece(me, rings, tw_in_bytes(me, thread), at) != 0;
 
     if (mine)
-        tw_slot_reserve(me, rings, 0, thread);
+        tw_slot_reserve(me, rings, 0, slot, thread);
     tw_group_sync();
     for (int k = 1; k < call->size; k++) {
         const int peer = tw_around(call, k);
         const uint64_t bytes = piece(me, rings, tw_in_bytes(me, peer), at);
+        const char *from = tw_in(me, peer) + at;
+        const uint32_t own = tw_packet_bytes(me, bytes);
+        uint4 unit[TW_PACKET_UNITS];
 
-        if (bytes == 0 || (rings->out[peer] != nullptr && !directs))
+        if (bytes == 0)
             continue;
-        char *to = rings->out[peer] != nullptr
-                       ? rings->out[peer] + at
-                       : tw_slot(me, rings, peer, call->rank, 0, rings->sent[0][peer]);
-        tw_copy(to, tw_in(me, peer) + at, bytes, (uint32_t)me->thread, TW_GK_GROUP);
+        if (rings->out[peer] != nullptr) {
+            if (directs)
+                tw_copy(rings->out[peer] + at, from, bytes, (uint32_t)thread, TW_GK_GROUP);
+        } else if (own != 0) {
+            tw_packet_get(from + thread * TW_PACKET_DATA, own, call->elem_bytes, unit);
+            tw_slot_write(me, rings, 0, slot, peer, unit);
+        }
     }
     if (directs)
-        own_move(me, at, rings->slot_bytes, (uint32_t)me->thread, TW_GK_GROUP);
+        own_move(me, at, tw_piece_bytes(rings), (uint32_t)thread, TW_GK_GROUP);
     tw_group_sync();
     if (mine)
-        tw_slot_commit(me, rings, 0, thread);
+        tw_slot_sent(rings, 0, slot, thread);
 }
 
-static __device__ inline void piece_take(struct tw_block *me, struct tw_rings *rings, uint64_t at)
+static __device__ inline void piece_take(struct tw_block *me, struct tw_rings *rings, uint64_t at,
+                                         uint32_t slot)
 {
     const struct tw_gk_call *call = me->call;
     const int thread = me->thread;
-    const bool mine =
-        tw_is_peer(me, thread) && piece(me, rings, tw_out_bytes(me, thread), at) != 0;
 
-    if (mine)
-        tw_slot_await(me, rings, 0, thread);
-    tw_group_sync();
     for (int k = 1; k < call->size; k++) {
         const int peer = tw_around(call, call->size - k);
-        const uint64_t bytes = piece(me, rings, tw_out_bytes(me, peer), at);
+        const uint32_t own =
+            tw_packet_bytes(me, piece(me, rings, tw_out_bytes(me, peer), at));
+        uint4 unit[TW_PACKET_UNITS];
 
-        if (bytes != 0)
-            tw_copy(tw_out(me, peer) + at,
-                    tw_slot(me, rings, call->rank, peer, 0, rings->taken[0][peer]), bytes,
-                    (uint32_t)me->thread, TW_GK_GROUP);
+        if (own == 0)
+            continue;
+        tw_slot_read(me, rings, 0, slot, peer, unit);
+        tw_packet_put(tw_out(me, peer) + at + thread * TW_PACKET_DATA, unit, own,
+                      call->elem_bytes);
     }
     tw_group_sync();
-    if (mine)
-        tw_slot_release(me, rings, 0, thread);
+    if (tw_is_peer(me, thread) && piece(me, rings, tw_out_bytes(me, thread), at) != 0)
+        tw_slot_release(me, rings, 0, slot, thread);
 }
 
 /* Nobody gets anything by ring. */
@@ -217,23 +222,25 @@ static __device__ inline void rings_run(struct tw_block *me, struct tw_rings *ri
     const bool direct = me->call->direct || me->call->takes == 0;
     const uint64_t bytes = largest(me);
     const bool takes = !me->call->direct && me->call->takes != 0;
-    const uint64_t first = (uint64_t)me->ring * rings->slot_bytes;
-    const uint64_t step = (uint64_t)me->rings * rings->slot_bytes;
+    const uint64_t first = (uint64_t)me->ring * tw_piece_bytes(rings);
+    const uint64_t step = (uint64_t)rings->count * tw_piece_bytes(rings);
 
     if (direct)
         move_direct(me, rings);
-    if (takes || !all_direct(me, rings))
-        for (uint64_t at = first; at < bytes + step; at += step) {
+    if (me->ring < rings->count && (takes || !all_direct(me, rings)))
+        for (uint32_t number = 0; first + number * step < bytes + step; number++) {
+            const uint64_t at = first + number * step;
+
             if (at < bytes)
-                piece_send(me, rings, at, !direct);
-            if (takes && at >= step && at - step < bytes)
-                piece_take(me, rings, at - step);
+                piece_send(me, rings, at, number % TW_GK_SLOTS, !direct);
+            if (takes && number > 0 && at - step < bytes)
+                piece_take(me, rings, at - step, (number - 1) % TW_GK_SLOTS);
         }
     tw_compare(me);
     tw_rings_end(me, rings, me->call->sends, me->call->takes);
 }
 
-__global__ void __launch_bounds__(TW_GK_THREADS)
+__global__ void __launch_bounds__(TW_GK_THREADS, 1)
     tw_gk_ring_move(const __grid_constant__ struct tw_gk_launch launch)
 {
     __shared__ struct tw_rings rings[TW_GK_THREADS / TW_GK_GROUP];
@@ -245,7 +252,7 @@ __global__ void __launch_bounds__(TW_GK_THREADS)
 }
 
 /* Each pair of ranks goes by the bytes between them, which only these two may know. */
-__global__ void __launch_bounds__(TW_GK_THREADS)
+__global__ void __launch_bounds__(TW_GK_THREADS, 1)
     tw_gk_move_v(const __grid_constant__ struct tw_gk_launch_v launch)
 {
     __shared__ struct tw_rings rings[TW_GK_THREADS / TW_GK_GROUP];

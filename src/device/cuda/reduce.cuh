@@ -330,7 +330,7 @@ static __device__ inline uint2 tw_line_own(const struct tw_gk_call *call, uint64
 }
 
 template <class N>
-__global__ void __launch_bounds__(TW_GK_THREADS)
+__global__ void __launch_bounds__(TW_GK_THREADS, 1)
     tw_line_reduce(const __grid_constant__ struct tw_gk_launch launch)
 {
     const struct tw_gk_call *call = &launch.call[blockIdx.x / launch.blocks];
@@ -380,13 +380,14 @@ static __device__ inline struct tw_share tw_share_of(const struct tw_gk_call *ca
 }
 
 /* A slot's worth of a share: piece `number` of this group. */
-static __device__ inline struct tw_share tw_piece(const struct tw_block *me, struct tw_share share,
-                                                  uint64_t number, uint32_t slot_bytes)
+static __device__ inline struct tw_share tw_piece(const struct tw_block *me,
+                                                  const struct tw_rings *rings,
+                                                  struct tw_share share, uint64_t number)
 {
-    const uint64_t at = (number * me->rings + me->ring) * slot_bytes;
+    const uint64_t most = tw_piece_bytes(rings), at = (number * rings->count + me->ring) * most;
     const uint64_t left = at < share.bytes ? share.bytes - at : 0;
 
-    return {share.at + at, left < slot_bytes ? left : slot_bytes};
+    return {share.at + at, left < most ? left : most};
 }
 
 /* How the input is shared out: all_reduce; blocks alike; blocks that differ. */
@@ -412,7 +413,7 @@ template <class N, tw_sharing SHARING> struct tw_summer {
 
     __device__ inline struct tw_share piece(int rank, uint64_t number) const
     {
-        return tw_piece(&adder.me, share(rank), number, rings->slot_bytes);
+        return tw_piece(&adder.me, rings, share(rank), number);
     }
 
     __device__ inline bool sends(int peer, uint64_t number) const
@@ -426,112 +427,103 @@ template <class N, tw_sharing SHARING> struct tw_summer {
         struct tw_block *me = &adder.me;
         const struct tw_gk_call *call = me->call;
         const int thread = me->thread;
+        const uint32_t slot = number % TW_GK_SLOTS;
         const bool mine = tw_is_peer(me, thread) && sends(thread, number);
 
         if (mine)
-            tw_slot_reserve(me, rings, 0, thread);
+            tw_slot_reserve(me, rings, 0, slot, thread);
         tw_group_sync();
         for (int k = 1; k < call->size; k++) {
             const int peer = tw_around(call, k);
 
             if (sends(peer, number))
-                push_piece(tw_slot(me, rings, peer, call->rank, 0, rings->sent[0][peer]),
-                           piece(peer, number));
+                push_piece(peer, slot, piece(peer, number));
         }
         tw_group_sync();
         if (mine)
-            tw_slot_commit(me, rings, 0, thread);
+            tw_slot_sent(rings, 0, slot, thread);
     }
 
-    __device__ inline void push_piece(char *slot, struct tw_share from)
+    __device__ inline void push_piece(int peer, uint32_t slot, struct tw_share from)
     {
-        const char *in = adder.me.call->in + from.at;
+        const struct tw_block *me = &adder.me;
+        const char *in = me->call->in + from.at + me->thread * TW_PACKET_DATA;
+        const uint32_t bytes = tw_packet_bytes(me, from.bytes);
+        uint4 unit[TW_PACKET_UNITS];
 
-        if (!adder.scales && (uint64_t)in % sizeof(uint4) == 0) {
-            tw_copy(slot, in, from.bytes, (uint32_t)adder.me.thread, TW_GK_GROUP);
+        if (bytes == 0)
             return;
-        }
-        for (uint64_t at = (uint32_t)adder.me.thread * sizeof(uint4); at < from.bytes;
-             at += TW_GK_GROUP * sizeof(uint4))
-            *(uint4 *)(slot + at) = adder.template given<uint4>(
-                in + at, tw_unit_bytes<uint4>(from.bytes, at / sizeof(uint4)));
+#pragma unroll
+        for (uint32_t i = 0; i < TW_PACKET_UNITS; i++)
+            unit[i] = adder.template given<uint4>(in + 16 * i, tw_part_bytes(bytes, i));
+        tw_slot_write(me, rings, 0, slot, peer, unit);
     }
 
     /* The own share's piece is summed; of an all_reduce, everybody gets it. */
     __device__ inline void reduce(uint64_t number)
     {
         struct tw_block *me = &adder.me;
-        const struct tw_gk_call *call = me->call;
-        const struct tw_share own = piece(call->rank, number);
+        const struct tw_share own = piece(me->call->rank, number);
         const int thread = me->thread;
+        const uint32_t slot = number % TW_GK_SLOTS, bytes = tw_packet_bytes(me, own.bytes);
         const bool peer = tw_is_peer(me, thread);
+        const bool by_ring = ALL && peer && rings->out[thread] == nullptr;
+        uint4 sum[TW_PACKET_UNITS];
 
         if (own.bytes == 0)
             return;
-        if (peer)
-            tw_slot_await(me, rings, 0, thread);
-        if (ALL && peer && rings->out[thread] == nullptr)
-            tw_slot_reserve(me, rings, 1, thread);
+        if (bytes != 0)
+            sum_packet(own, slot, bytes, sum);
+        if (by_ring)
+            tw_slot_reserve(me, rings, 1, slot, thread);
         tw_group_sync();
-        sum_piece(own, (ALL ? own.at : own.at - share(call->rank).at));
+        if (peer) /* before the sums are stored: the fewer stores it has to wait for */
+            tw_slot_release(me, rings, 0, slot, thread);
+        if (bytes != 0)
+            put_packet(own.at - (ALL ? 0 : share(me->call->rank).at), slot, bytes, sum);
         tw_group_sync();
-        if (peer)
-            tw_slot_release(me, rings, 0, thread);
-        if (ALL && peer && rings->out[thread] == nullptr)
-            tw_slot_commit(me, rings, 1, thread);
+        if (by_ring)
+            tw_slot_sent(rings, 1, slot, thread);
     }
 
-    __device__ inline void sum_piece(struct tw_share own, uint64_t out_at)
+    __device__ inline void sum_packet(struct tw_share own, uint32_t slot, uint32_t bytes,
+                                      uint4 sum[TW_PACKET_UNITS])
     {
-        /* units in flight; of bytes one is many elements already, and CUDA 13.0's compiler falls
-         * over two */
-        constexpr int batch = sizeof(typename N::bits) == 1 ? 1 : 2;
-        const uint64_t step = TW_GK_GROUP * sizeof(uint4);
-
-        for (uint64_t at = (uint32_t)adder.me.thread * sizeof(uint4); at < own.bytes; at += batch * step) {
-            uint4 sum[batch];
+        const struct tw_gk_call *call = adder.me.call;
+        const char *in = call->in + own.at + adder.me.thread * TW_PACKET_DATA;
 
 #pragma unroll
-            for (int k = 0; k < batch; k++)
-                if (at + k * step < own.bytes)
-                    sum[k] = sum_unit(own, at + k * step);
-#pragma unroll
-            for (int k = 0; k < batch; k++)
-                if (at + k * step < own.bytes)
-                    put_unit(own, out_at, at + k * step, sum[k]);
+        for (uint32_t i = 0; i < TW_PACKET_UNITS; i++) {
+            const uint32_t part = tw_part_bytes(bytes, i);
+            const auto get = [&](int rank) {
+                uint4 unit[TW_PACKET_UNITS];
+
+                if (rank == call->rank)
+                    return adder.template given<uint4>(in + 16 * i, part);
+                tw_slot_read(&adder.me, rings, 0, slot, rank, unit);
+                return unit[i];
+            };
+
+            sum[i] = adder.template sum<uint4>(get);
         }
     }
 
-    __device__ inline uint4 sum_unit(struct tw_share own, uint64_t at)
+    __device__ inline void put_packet(uint64_t out_at, uint32_t slot, uint32_t bytes,
+                                      const uint4 sum[TW_PACKET_UNITS])
     {
-        const struct tw_gk_call *call = adder.me.call;
-        const uint32_t bytes = tw_unit_bytes<uint4>(own.bytes, at / sizeof(uint4));
-        const auto get = [&](int rank) {
-            if (rank == call->rank)
-                return adder.template given<uint4>(call->in + own.at + at, bytes);
-            return __ldcg((const uint4 *)(tw_slot(&adder.me, rings, call->rank, rank, 0,
-                                                  rings->taken[0][rank]) +
-                                          at));
-        };
-
-        return adder.template sum<uint4>(get);
-    }
-
-    __device__ inline void put_unit(struct tw_share own, uint64_t out_at, uint64_t at, uint4 sum)
-    {
-        const struct tw_gk_call *call = adder.me.call;
-        const uint32_t bytes = tw_unit_bytes<uint4>(own.bytes, at / sizeof(uint4));
+        const struct tw_block *me = &adder.me;
+        const struct tw_gk_call *call = me->call;
+        const uint64_t at = out_at + me->thread * TW_PACKET_DATA;
         const uint32_t elem = sizeof(typename N::bits);
 
-        tw_unit_store<uint4>(call->out + out_at + at, sum, bytes, elem);
+        tw_packet_put(call->out + at, sum, bytes, elem);
         for (int k = 1; ALL && k < call->size; k++) {
             const int peer = tw_around(call, k);
 
             if (rings->out[peer] != nullptr)
-                tw_unit_store<uint4>(rings->out[peer] + out_at + at, sum, bytes, elem);
+                tw_packet_put(rings->out[peer] + at, sum, bytes, elem);
             else
-                *(uint4 *)(tw_slot(&adder.me, rings, peer, call->rank, 1, rings->sent[1][peer]) +
-                           at) = sum;
+                tw_slot_write(me, rings, 1, slot, peer, sum);
         }
     }
 
@@ -541,23 +533,23 @@ template <class N, tw_sharing SHARING> struct tw_summer {
         struct tw_block *me = &adder.me;
         const struct tw_gk_call *call = me->call;
         const int thread = me->thread;
-        const bool mine = tw_is_peer(me, thread) && piece(thread, number).bytes != 0;
+        const uint32_t slot = number % TW_GK_SLOTS;
 
-        if (mine)
-            tw_slot_await(me, rings, 1, thread);
-        tw_group_sync();
         for (int k = 1; k < call->size; k++) {
             const int peer = tw_around(call, call->size - k);
             const struct tw_share from = piece(peer, number);
+            const uint32_t bytes = tw_packet_bytes(me, from.bytes);
+            uint4 unit[TW_PACKET_UNITS];
 
-            if (from.bytes != 0)
-                tw_copy(call->out + from.at,
-                        tw_slot(me, rings, call->rank, peer, 1, rings->taken[1][peer]), from.bytes,
-                        (uint32_t)me->thread, TW_GK_GROUP);
+            if (bytes == 0)
+                continue;
+            tw_slot_read(me, rings, 1, slot, peer, unit);
+            tw_packet_put(call->out + from.at + thread * TW_PACKET_DATA, unit, bytes,
+                          sizeof(typename N::bits));
         }
         tw_group_sync();
-        if (mine)
-            tw_slot_release(me, rings, 1, thread);
+        if (tw_is_peer(me, thread) && piece(thread, number).bytes != 0)
+            tw_slot_release(me, rings, 1, slot, thread);
     }
 
     /* The first one, except where they differ. */
@@ -573,10 +565,10 @@ template <class N, tw_sharing SHARING> struct tw_summer {
     /* Most pieces that any share has here. */
     __device__ inline uint64_t pieces() const
     {
-        const uint64_t all = (largest_share() + rings->slot_bytes - 1) / rings->slot_bytes;
+        const uint64_t all = (largest_share() + tw_piece_bytes(rings) - 1) / tw_piece_bytes(rings);
         const struct tw_block *me = &adder.me;
 
-        return all > me->ring ? (all - me->ring + me->rings - 1) / me->rings : 0;
+        return all > me->ring ? (all - me->ring + rings->count - 1) / rings->count : 0;
     }
 
     /* A ring holds two pieces: a rank sends one ahead of what it sums. */
@@ -611,21 +603,22 @@ static __device__ inline void tw_ring_run(const struct tw_gk_launch *launch,
     const uint64_t writes = SHARING == TW_SHARE_ALL ? me->call->sends : 0;
 
     tw_rings_begin(me, rings, SHARING == TW_SHARE_ALL ? 2 : 1, writes);
-    summer.run();
+    if (me->ring < rings->count)
+        summer.run();
     tw_compare(me);
     tw_rings_end(me, rings, writes, writes);
     tw_end(me);
 }
 
 template <class N, tw_sharing SHARING>
-__global__ void __launch_bounds__(TW_GK_THREADS)
+__global__ void __launch_bounds__(TW_GK_THREADS, 1)
     tw_ring_reduce(const __grid_constant__ struct tw_gk_launch launch)
 {
     tw_ring_run<N, SHARING>(&launch, nullptr);
 }
 
 template <class N>
-__global__ void __launch_bounds__(TW_GK_THREADS)
+__global__ void __launch_bounds__(TW_GK_THREADS, 1)
     tw_ring_reduce_v(const __grid_constant__ struct tw_gk_launch_v launch)
 {
     tw_ring_run<N, TW_SHARE_PAIRS>(&launch.launch, launch.pairs);
@@ -770,7 +763,7 @@ template <class N, bool ALL> struct tw_reader {
 };
 
 template <class N, bool ALL>
-__global__ void __launch_bounds__(TW_GK_THREADS)
+__global__ void __launch_bounds__(TW_GK_THREADS, 1)
     tw_direct_reduce(const __grid_constant__ struct tw_gk_launch launch)
 {
     __shared__ struct tw_reach reach;

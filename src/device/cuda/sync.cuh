@@ -122,10 +122,17 @@ static __device__ inline struct tw_gk_record *tw_inbox(const struct tw_gk_call *
     return (struct tw_gk_record *)tw_mem(call, at) + 2 * from + (epoch & 1);
 }
 
+/* Of a slot, or of a group or block. */
+static __device__ inline struct tw_gk_flags *tw_flags_of(const struct tw_block *me, int at, int from,
+                                                         uint32_t which)
+{
+    return (struct tw_gk_flags *)(tw_mem(me->call, at) + TW_GK_FLAGS_AT) + from * TW_GK_SLOTS_MAX +
+           which;
+}
+
 static __device__ inline struct tw_gk_flags *tw_flags(const struct tw_block *me, int at, int from)
 {
-    return (struct tw_gk_flags *)(tw_mem(me->call, at) + TW_GK_FLAGS_AT) + from * TW_GK_RINGS_MAX +
-           me->ring;
+    return tw_flags_of(me, at, from, me->ring);
 }
 
 /* Where `from` stands among the peers of `at`. */

@@ -20,9 +20,11 @@
  * Lines (small calls). Data travels as pairs of a word and the epoch, 8 bytes that arrive as one;
  * whoever waits for the word sees by the epoch that it is there. No fence, no flag of its own.
  *
- * Rings (large calls). To every peer each group of threads has a ring of slots in the peer's memory
- * for either lane, with counters that only grow: the writer raises `filled` in the reader's memory, the reader
- * `drained` in the writer's.
+ * Rings (large calls). To every peer each group of threads has a ring of two slots in the peer's
+ * memory for either lane. Slots lie where they lie whatever the call; each counts its uses on either
+ * side. Data travels in packets of 64 bytes: four times twelve bytes and behind them the number of
+ * the slot's use, 16 bytes that the instruction set lets arrive as one. So there is no fence and no
+ * flag to raise; only `drained`, in the writer's memory, says that a use has been read.
  *
  * Direct. A receiver whose record says where its output lies gets data written there, and `ended`
  * raised to the epoch when all of it is. Where every rank's record says where input and output lie,
@@ -31,7 +33,7 @@
 #define TW_GK_RANKS_MAX 64  /* ranks of a communicator on devices */
 #define TW_GK_BLOCKS_MAX 128 /* blocks of a rank's kernel; with rings, half as many */
 #define TW_GK_GROUP 128      /* threads that run a ring together */
-#define TW_GK_RINGS_MAX 256  /* rings to a peer, of a lane */
+#define TW_GK_SLOTS_MAX 256  /* slots of all rings to a peer */
 #define TW_GK_JOINT_MAX 8    /* ranks of one launch */
 #define TW_GK_NEAR 8         /* ranks whose memory a call names itself */
 #define TW_GK_SLOTS 2        /* of a ring */
@@ -50,16 +52,14 @@ struct tw_gk_record {
     uint32_t pair[TW_GK_WORDS][2]; /* word, epoch */
 };
 
-/* What peer q and this rank tell each other, for each ring. */
+/* What peer q and this rank tell each other, for each slot and for each block or group. */
 struct tw_gk_flags {
-    uint32_t filled[2];  /* by lane: slots that q has filled here */
-    uint32_t drained[2]; /* slots at q that q has emptied */
-    uint32_t ended;      /* epoch of which q has written all to this rank's output */
-    uint32_t unused[3];
+    uint32_t drained; /* uses of the slot at q that q has read */
+    uint32_t ended;   /* epoch of which q's group has written all to this rank's output */
 };
 
 /* Bytes from the start of a rank's memory. It begins with the inbox, [TW_GK_RANKS_MAX][2] struct
- * tw_gk_record, and the flags, [size][TW_GK_RINGS_MAX] struct tw_gk_flags. "each" is per peer; peers behind the
+ * tw_gk_record, and the flags, [size][TW_GK_SLOTS_MAX] struct tw_gk_flags. "each" is per peer; peers behind the
  * rank itself count one less. */
 #define TW_GK_FLAGS_AT (TW_GK_RANKS_MAX * 2 * (uint32_t)sizeof(struct tw_gk_record))
 struct tw_gk_layout {
@@ -70,7 +70,7 @@ struct tw_gk_layout {
 
 /* A rank's own, in device memory. */
 struct tw_gk_counts {
-    uint32_t sent[2], taken[2]; /* by lane */
+    uint32_t sent, taken; /* uses of a slot: at the peer, and here */
 };
 struct tw_gk_state {
     uint32_t epoch;   /* of the last call that ended */
@@ -79,7 +79,7 @@ struct tw_gk_state {
     uint32_t ended[2]; /* and those that have ended, where that is counted; of calls in turn */
     uint32_t waiting; /* threads that have told the host that they wait long */
     uint32_t words[2][TW_GK_WORDS]; /* records of calls in turn, the last one's too */
-    struct tw_gk_counts counts[TW_GK_RANKS_MAX][TW_GK_RINGS_MAX];
+    struct tw_gk_counts counts[TW_GK_RANKS_MAX][TW_GK_SLOTS_MAX];
 };
 
 /* In pinned host memory, one for each rank: the host writes `stop`, kernels the rest. */
