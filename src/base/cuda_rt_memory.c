@@ -3,8 +3,8 @@
  * Never knows: what it is for. */
 #include "config.h"
 
-#include <stdint.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "base/cuda_rt.h"
@@ -126,7 +126,7 @@ enum twill_status tw_cuda_memory_find(const void *ptr, struct tw_cuda_memory *fo
     *found = (struct tw_cuda_memory){.kind = TW_CUDA_PLAIN, .device = -1};
     if (result != CUDA_SUCCESS || !type) /* it never saw the pointer */
         return TWILL_OK;
-    found->kind = managed                           ? TW_CUDA_MANAGED
+    found->kind = managed                        ? TW_CUDA_MANAGED
                   : type == CU_MEMORYTYPE_DEVICE ? TW_CUDA_DEVICE
                                                  : TW_CUDA_PINNED;
     if (found->kind != TW_CUDA_PINNED)

@@ -107,9 +107,8 @@ enum twill_status tw_cuda_stream_look(int device, void *stream, struct tw_cuda_s
                          "earlier call: cudaStreamEndCapture ends it",
                          device);
     if (!tw_failed(status))
-        *found = (struct tw_cuda_stream){.capturing = state == cudaStreamCaptureStatusActive,
-                                         .id = id,
-                                         .capture = capture};
+        *found = (struct tw_cuda_stream){
+            .capturing = state == cudaStreamCaptureStatusActive, .id = id, .capture = capture};
     return status;
 }
 

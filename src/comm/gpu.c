@@ -29,8 +29,7 @@ static struct tw_gk_layout layout_of(int size, uint32_t line_each, uint32_t ring
 {
     struct tw_gk_layout layout = {.line_each = line_each, .ring_each = ring_each};
     const uint32_t peers = (uint32_t)size - 1;
-    const uint32_t flags =
-        (uint32_t)size * TW_GK_SLOTS_MAX * (uint32_t)sizeof(struct tw_gk_flags);
+    const uint32_t flags = (uint32_t)size * TW_GK_SLOTS_MAX * (uint32_t)sizeof(struct tw_gk_flags);
 
     layout.lines = round_up(TW_GK_FLAGS_AT + flags);
     layout.ring = layout.lines + 2 * peers * line_each;
@@ -177,8 +176,7 @@ static enum twill_status table_set(struct tw_gpu *gpu, void *const *table)
             gpu->base.near[r] = table[r];
         return TWILL_OK;
     }
-    enum twill_status status =
-        tw_cuda_alloc(gpu->device, (size_t)size * sizeof(void *), &far);
+    enum twill_status status = tw_cuda_alloc(gpu->device, (size_t)size * sizeof(void *), &far);
     if (!tw_failed(status))
         status = tw_cuda_copy_now(gpu->device, far, table, (size_t)size * sizeof(void *));
     gpu->far = far;
@@ -224,8 +222,8 @@ static enum twill_status team_join(struct tw_gpu *gpu, const struct tw_gpu_entry
     return tw_gpu_team_join(gpu, ranks, place);
 }
 
-/* Blocks are equally many on all ranks, and those of all ranks of a device are resident at once, one
- * on a multiprocessor. */
+/* Blocks are equally many on all ranks, and those of all ranks of a device are resident at once,
+ * one on a multiprocessor. */
 static int blocks_agree(int size, const struct tw_gpu_entry *entries)
 {
     int blocks = TW_GK_BLOCKS_MAX;

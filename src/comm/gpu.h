@@ -16,39 +16,39 @@ struct tw_gpu_reg;
 
 /* What ranks on devices tell each other when they connect. */
 struct tw_gpu_entry {
-    int32_t device;      /* in its own process */
-    uint32_t line_each;  /* that it has room for */
+    int32_t device;     /* in its own process */
+    uint32_t line_each; /* that it has room for */
     uint32_t ring_each;
     uint32_t multiprocessors;
     uint8_t uuid[16];
-    uint64_t mem;        /* address in its process */
-    uint8_t ipc[64];     /* of the allocation that begins there */
+    uint64_t mem;    /* address in its process */
+    uint8_t ipc[64]; /* of the allocation that begins there */
 };
 
 struct tw_gpu {
     struct twill_comm *comm; /* borrowed */
     int device;
-    int most_blocks;                  /* of one rank's kernel */
-    void *mem;                        /* owned: what peers write to */
-    struct tw_gk_state *state;        /* owned, on the device */
-    struct tw_gk_host *host;          /* owned, pinned */
-    char **far;                       /* owned, on the device; NULL: few ranks */
-    void **opened;                    /* owned, [size]: mappings of other processes' memory */
-    struct tw_gk_call base;           /* what all calls of the rank have in common */
-    bool all_here;                    /* all ranks are in this process */
-    bool here[TW_GK_RANKS_MAX];       /* which are */
-    struct tw_gpu_reg *regs;          /* owned, [TW_GPU_REGS]; NULL: none yet */
-    uint64_t *reg_bases;              /* owned, on the device: [TW_GPU_REGS][size] */
-    struct tw_gpu_team *team;         /* the ranks of this process and device; referenced */
-    int place;                        /* in the team */
+    int most_blocks;            /* of one rank's kernel */
+    void *mem;                  /* owned: what peers write to */
+    struct tw_gk_state *state;  /* owned, on the device */
+    struct tw_gk_host *host;    /* owned, pinned */
+    char **far;                 /* owned, on the device; NULL: few ranks */
+    void **opened;              /* owned, [size]: mappings of other processes' memory */
+    struct tw_gk_call base;     /* what all calls of the rank have in common */
+    bool all_here;              /* all ranks are in this process */
+    bool here[TW_GK_RANKS_MAX]; /* which are */
+    struct tw_gpu_reg *regs;    /* owned, [TW_GPU_REGS]; NULL: none yet */
+    uint64_t *reg_bases;        /* owned, on the device: [TW_GPU_REGS][size] */
+    struct tw_gpu_team *team;   /* the ranks of this process and device; referenced */
+    int place;                  /* in the team */
     /* the order of calls over streams */
-    void *stream;                  /* of the last call, for calls of one capture only */
-    struct tw_cuda_stream last;    /* the same; neither id nor capture: there was none */
-    bool many_streams;             /* calls came on several: ends are recorded in full */
-    bool done_once;                /* done is of a call, on the stream of this id */
+    void *stream;               /* of the last call, for calls of one capture only */
+    struct tw_cuda_stream last; /* the same; neither id nor capture: there was none */
+    bool many_streams;          /* calls came on several: ends are recorded in full */
+    bool done_once;             /* done is of a call, on the stream of this id */
     uint64_t done_id;
-    void *done;                    /* owned: event at the end of the last call outside captures */
-    void *event;                   /* owned */
+    void *done;  /* owned: event at the end of the last call outside captures */
+    void *event; /* owned */
     /* the watch over kernels, in the control thread (gpu_watch.c) */
     struct tw_source source;
     bool watched;

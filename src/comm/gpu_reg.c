@@ -58,9 +58,9 @@ static void entry_fill(const struct tw_gpu *gpu, const void *ptr, size_t bytes, 
     entry->at = (uint64_t)(uintptr_t)ptr;
     entry->offset = entry->at - (uint64_t)(uintptr_t)base;
     if (!tw_failed((enum twill_status)entry->status) && entry->offset + bytes > whole)
-        entry->status = tw_fail(TWILL_ERR_INVALID,
-                                "register: %zu bytes at %p run past the end of their allocation",
-                                bytes, ptr);
+        entry->status =
+            tw_fail(TWILL_ERR_INVALID,
+                    "register: %zu bytes at %p run past the end of their allocation", bytes, ptr);
     if (!tw_failed((enum twill_status)entry->status) && !gpu->all_here)
         entry->status = tw_cuda_ipc_export(base, entry->ipc);
 }

@@ -8,13 +8,13 @@
 
 _Static_assert(TW_GK_PREMUL == TW_REDOP_PREMUL_SUM, "kernels know created sums by this number");
 
-#define LINE_CLERKS 32u         /* threads of a block that see to records */
+#define LINE_CLERKS 32u        /* threads of a block that see to records */
 #define LINE_THREADS_MOST 480u /* and those that move data: with the clerks, a block */
 #define LINE_BLOCKS_MOST 128u
 #define DIRECT_BLOCKS_MOST 64u
 #define RING_BLOCKS_MOST                                                                           \
     (TW_GK_SLOTS_MAX / TW_GK_SLOTS / (TW_GK_THREADS_MOST / TW_GK_GROUP)) /* with one lane */
-#define RING_BLOCK_BYTES ((uint64_t)32 << 10) /* worth a block */
+#define RING_BLOCK_BYTES ((uint64_t)32 << 10)                            /* worth a block */
 #define DIRECT_BLOCK_BYTES ((uint64_t)8 << 10)
 
 /* Which blocks go where. */
@@ -150,18 +150,16 @@ enum twill_status tw_gpu_shape(const struct tw_gpu *gpu, const struct tw_call *c
 }
 
 static const char *const algo_names[TW_GK_KERNELS] = {
-    [TW_GK_LINE_REDUCE] = "direct_put",   [TW_GK_LINE_MOVE] = "direct",
-    [TW_GK_RING_SCATTER] = "direct",      [TW_GK_RING_ALL] = "two_shot_put",
-    [TW_GK_RING_MOVE] = "direct",         [TW_GK_DIRECT_SCATTER] = "direct_get",
-    [TW_GK_DIRECT_ALL] = "two_shot_get",  [TW_GK_SCATTER_V] = "direct",
+    [TW_GK_LINE_REDUCE] = "direct_put",  [TW_GK_LINE_MOVE] = "direct",
+    [TW_GK_RING_SCATTER] = "direct",     [TW_GK_RING_ALL] = "two_shot_put",
+    [TW_GK_RING_MOVE] = "direct",        [TW_GK_DIRECT_SCATTER] = "direct_get",
+    [TW_GK_DIRECT_ALL] = "two_shot_get", [TW_GK_SCATTER_V] = "direct",
     [TW_GK_MOVE_V] = "direct",
 };
 static const char *const proto_names[TW_GK_KERNELS] = {
-    [TW_GK_LINE_REDUCE] = "lines",   [TW_GK_LINE_MOVE] = "lines",
-    [TW_GK_RING_SCATTER] = "rings",  [TW_GK_RING_ALL] = "rings",
-    [TW_GK_RING_MOVE] = "rings",     [TW_GK_DIRECT_SCATTER] = "direct",
-    [TW_GK_DIRECT_ALL] = "direct",   [TW_GK_SCATTER_V] = "rings",
-    [TW_GK_MOVE_V] = "rings",
+    [TW_GK_LINE_REDUCE] = "lines", [TW_GK_LINE_MOVE] = "lines", [TW_GK_RING_SCATTER] = "rings",
+    [TW_GK_RING_ALL] = "rings",    [TW_GK_RING_MOVE] = "rings", [TW_GK_DIRECT_SCATTER] = "direct",
+    [TW_GK_DIRECT_ALL] = "direct", [TW_GK_SCATTER_V] = "rings", [TW_GK_MOVE_V] = "rings",
 };
 
 const char *tw_gpu_algo_name(const struct tw_gpu_shape *shape) { return algo_names[shape->kernel]; }
@@ -183,15 +181,15 @@ static uint64_t mask_all(int size) { return size == 64 ? UINT64_MAX : (UINT64_C(
 static void reach_in(const struct tw_gpu *gpu, const struct tw_call *call, uint64_t bytes,
                      struct tw_gk_call *out)
 {
-    out->in_word = gpu->all_here ? (uint64_t)(uintptr_t)call->in
-                                 : tw_gpu_reg_word(gpu, call->in, bytes);
+    out->in_word =
+        gpu->all_here ? (uint64_t)(uintptr_t)call->in : tw_gpu_reg_word(gpu, call->in, bytes);
 }
 
 static void reach_out(const struct tw_gpu *gpu, const struct tw_call *call, uint64_t bytes,
                       struct tw_gk_call *out)
 {
-    out->out_word = gpu->all_here ? (uint64_t)(uintptr_t)call->out
-                                  : tw_gpu_reg_word(gpu, call->out, bytes);
+    out->out_word =
+        gpu->all_here ? (uint64_t)(uintptr_t)call->out : tw_gpu_reg_word(gpu, call->out, bytes);
     out->direct = out->out_word != 0 || out->in_word != 0;
 }
 

@@ -20,8 +20,8 @@ struct part {
 };
 
 struct member {
-    struct tw_gpu *gpu;         /* NULL: not there yet, or gone */
-    struct part *first, *last;  /* owned: launches not started yet, in order */
+    struct tw_gpu *gpu;        /* NULL: not there yet, or gone */
+    struct part *first, *last; /* owned: launches not started yet, in order */
     uint64_t submitted, started;
 };
 
@@ -169,9 +169,9 @@ static enum twill_status launch_one(struct tw_gpu *gpu, const struct tw_gpu_laun
     wire.ranks = 1;
     wire.blocks = launch->shape.blocks;
     wire.call[0] = launch->call;
-    status = tw_gk_launch(gpu->device, launch->shape.kernel, launch->type, &wire,
-                          launch->shape.threads, launch->stream,
-                          launch->found.capturing ? NULL : gpu->done);
+    status =
+        tw_gk_launch(gpu->device, launch->shape.kernel, launch->type, &wire, launch->shape.threads,
+                     launch->stream, launch->found.capturing ? NULL : gpu->done);
     return tw_failed(status) ? status : stream_note(gpu, launch, launch->stream);
 }
 
@@ -197,8 +197,8 @@ static enum twill_status parts_compare(const struct tw_gpu_team *team)
         tw_gpu_call_text(first->words, texts[0]);
         tw_gpu_call_text(other->words, texts[1]);
         return tw_fail(TWILL_ERR_MISMATCH,
-                       "calls do not match: that of rank %d is %s, that of rank %d %s",
-                       first->rank, texts[0], other->rank, texts[1]);
+                       "calls do not match: that of rank %d is %s, that of rank %d %s", first->rank,
+                       texts[0], other->rank, texts[1]);
     }
     return TWILL_OK;
 }

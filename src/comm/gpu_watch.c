@@ -23,8 +23,7 @@ void tw_gpu_call_text(const uint32_t words[TW_GK_WORDS], char text[TW_GPU_CALL_T
     const twill_type_t type = (twill_type_t)(words[TW_GK_WORD_CALL] >> 16 & 0xff);
     const twill_redop_t op = (twill_redop_t)(words[TW_GK_WORD_CALL] >> 8 & 0xff);
     const struct tw_coll_rule *rule = tw_coll_rule(coll);
-    const uint64_t bytes =
-        words[TW_GK_WORD_COUNT] | (uint64_t)words[TW_GK_WORD_COUNT + 1] << 32;
+    const uint64_t bytes = words[TW_GK_WORD_COUNT] | (uint64_t)words[TW_GK_WORD_COUNT + 1] << 32;
     char root[24] = "";
 
     if (rule == NULL || tw_type_name(type) == NULL) {
@@ -34,7 +33,8 @@ void tw_gpu_call_text(const uint32_t words[TW_GK_WORDS], char text[TW_GPU_CALL_T
     if (rule->rooted)
         (void)snprintf(root, sizeof(root), " root %u", words[TW_GK_WORD_PATH] >> 16);
     (void)snprintf(text, TW_GPU_CALL_TEXT_BYTES, "%s count %llu %s%s%s%s", rule->name,
-                   (unsigned long long)(bytes / tw_type_bytes(type)), tw_type_name(type), rule->reduces ? " " : "",
+                   (unsigned long long)(bytes / tw_type_bytes(type)), tw_type_name(type),
+                   rule->reduces ? " " : "",
                    rule->reduces && tw_redop_name(op) != NULL ? tw_redop_name(op) : "", root);
 }
 

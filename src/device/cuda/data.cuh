@@ -57,7 +57,8 @@ static __device__ inline void tw_unit_from(uint64_t low, uint64_t, uint2 *unit)
 }
 static __device__ inline void tw_unit_from(uint64_t low, uint64_t high, uint4 *unit)
 {
-    *unit = make_uint4((uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high, (uint32_t)(high >> 32));
+    *unit =
+        make_uint4((uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high, (uint32_t)(high >> 32));
 }
 static __device__ inline uint64_t tw_unit_half(uint2 unit, bool)
 {
@@ -70,7 +71,8 @@ static __device__ inline uint64_t tw_unit_half(uint4 unit, bool high)
 
 /* The bytes of a V at `at`, of which `bytes` are there, whole elements of `elem` bytes by which it
  * is aligned; the others come out zero. */
-template <class V> static __device__ inline V tw_unit_load(const char *at, uint32_t bytes, uint32_t elem)
+template <class V>
+static __device__ inline V tw_unit_load(const char *at, uint32_t bytes, uint32_t elem)
 {
     uint64_t low = 0, high = 0;
     V unit;
@@ -115,8 +117,8 @@ template <class V> static __device__ inline uint32_t tw_unit_bytes(uint64_t tota
 
 /* dst and src are aligned by T, bytes is a multiple of it. */
 template <class T>
-static __device__ inline void tw_copy_as(char *dst, const char *src, uint64_t bytes, uint32_t thread,
-                                         uint32_t threads)
+static __device__ inline void tw_copy_as(char *dst, const char *src, uint64_t bytes,
+                                         uint32_t thread, uint32_t threads)
 {
     const T *from = (const T *)src;
     T *to = (T *)dst;

@@ -151,15 +151,13 @@ static __device__ inline void piece_take(struct tw_block *me, struct tw_rings *r
 
     for (int k = 1; k < call->size; k++) {
         const int peer = tw_around(call, call->size - k);
-        const uint32_t own =
-            tw_packet_bytes(me, piece(me, rings, tw_out_bytes(me, peer), at));
+        const uint32_t own = tw_packet_bytes(me, piece(me, rings, tw_out_bytes(me, peer), at));
         uint4 unit[TW_PACKET_UNITS];
 
         if (own == 0)
             continue;
         tw_slot_read(me, rings, 0, slot, peer, unit);
-        tw_packet_put(tw_out(me, peer) + at + thread * TW_PACKET_DATA, unit, own,
-                      call->elem_bytes);
+        tw_packet_put(tw_out(me, peer) + at + thread * TW_PACKET_DATA, unit, own, call->elem_bytes);
     }
     tw_group_sync();
     if (tw_is_peer(me, thread) && piece(me, rings, tw_out_bytes(me, thread), at) != 0)
@@ -190,8 +188,8 @@ static __device__ inline uint64_t largest(const struct tw_block *me)
     return most;
 }
 
-/* All threads of the rank: what goes right into the peers' outputs, and the own block. What comes does
- * not overwrite what is still to go. */
+/* All threads of the rank: what goes right into the peers' outputs, and the own block. What comes
+ * does not overwrite what is still to go. */
 static __device__ inline void move_direct(const struct tw_block *me, const struct tw_rings *rings)
 {
     const struct tw_gk_call *call = me->call;

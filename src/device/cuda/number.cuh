@@ -14,9 +14,9 @@
  *   bits            how an element lies in memory
  *   acc             what partial results are
  *   widen, narrow   between them; narrow rounds to nearest even, NaN comes out canonical
- *   combine         left (+) right by an operation: sum, prod, min, max, of integers band, bor, bxor
- *   divide          by the number of ranks: the end of avg
- *   scale           element times scalar as premul_sum's input, of the type
+ *   combine         left (+) right by an operation: sum, prod, min, max, of integers band, bor,
+ * bxor divide          by the number of ranks: the end of avg scale           element times scalar
+ * as premul_sum's input, of the type
  */
 
 /* ---- integers ----------------------------------------------------------------------------------
@@ -230,12 +230,14 @@ struct tw_float8_format {
     {
         const uint32_t all = __float_as_uint(value) & 0x7fffffffu;
         const uint32_t mag = all > MOST ? MOST : all;
-        uint32_t rounded = (mag + ((1u << (shift - 1)) - 1) - rebias + ((mag >> shift) & 1u)) >> shift;
+        uint32_t rounded =
+            (mag + ((1u << (shift - 1)) - 1) - rebias + ((mag >> shift) & 1u)) >> shift;
 
         if (value != value)
             return NAN_BITS;
         if (mag < rebias + (1u << 23))
-            rounded = __float_as_uint(__fadd_rn(__uint_as_float(mag), __uint_as_float(magic))) - magic;
+            rounded =
+                __float_as_uint(__fadd_rn(__uint_as_float(mag), __uint_as_float(magic))) - magic;
         return (bits)(rounded | (__float_as_uint(value) >> 31 << 7));
     }
 };

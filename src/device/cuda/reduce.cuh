@@ -24,8 +24,9 @@
 /* ---- values ------------------------------------------------------------------------------------
  */
 
-/* Element i of a unit that lies in words; and the other way round. Short ones go by instructions that
- * the compiler does not look into: some versions of it fall over unions and shifts of bytes. */
+/* Element i of a unit that lies in words; and the other way round. Short ones go by instructions
+ * that the compiler does not look into: some versions of it fall over unions and shifts of bytes.
+ */
 template <class Bits> static __device__ inline Bits tw_pick(const uint32_t *words, int i)
 {
     if constexpr (sizeof(Bits) == 8) {
@@ -295,9 +296,8 @@ static __device__ inline void tw_line_send(const tw_adder<N> *adder, uint64_t i,
             continue;
         const uint2 unit = call->in_stride == 0
                                ? own
-                               : adder->template given<uint2>(
-                                     in + (uint64_t)peer * call->in_stride,
-                                     tw_unit_bytes<uint2>(call->bytes, i));
+                               : adder->template given<uint2>(in + (uint64_t)peer * call->in_stride,
+                                                              tw_unit_bytes<uint2>(call->bytes, i));
         tw_store_pairs(tw_lines(call, peer, call->rank, me->epoch) + i * 16, unit.x, unit.y,
                        me->epoch);
     }
@@ -325,7 +325,8 @@ static __device__ inline void tw_line_sum(tw_adder<N> *adder, uint64_t i, uint2 
 template <class N>
 static __device__ inline uint2 tw_line_own(const struct tw_gk_call *call, uint64_t i)
 {
-    return tw_unit_load<uint2>(call->in + (uint64_t)call->rank * call->in_stride + i * sizeof(uint2),
+    return tw_unit_load<uint2>(call->in + (uint64_t)call->rank * call->in_stride +
+                                   i * sizeof(uint2),
                                tw_unit_bytes<uint2>(call->bytes, i), sizeof(typename N::bits));
 }
 
@@ -670,19 +671,21 @@ static __device__ inline void tw_reach_end(struct tw_block *me, uint64_t reads, 
         tw_wait_count(me, peer, &tw_flags(me, me->call->rank, peer)->ended, me->epoch);
 }
 
-/* Several units of a thread, a stride apart, which are loaded together: what comes from a peer takes
- * long. */
+/* Several units of a thread, a stride apart, which are loaded together: what comes from a peer
+ * takes long. */
 template <int UNITS> struct tw_pack {
     uint4 unit[UNITS];
 };
 
-template <int UNITS> static __device__ inline void tw_words(const tw_pack<UNITS> &pack, uint32_t *words)
+template <int UNITS>
+static __device__ inline void tw_words(const tw_pack<UNITS> &pack, uint32_t *words)
 {
 #pragma unroll
     for (int k = 0; k < UNITS; k++)
         tw_words(pack.unit[k], words + 4 * k);
 }
-template <int UNITS> static __device__ inline void tw_unit(const uint32_t *words, tw_pack<UNITS> *pack)
+template <int UNITS>
+static __device__ inline void tw_unit(const uint32_t *words, tw_pack<UNITS> *pack)
 {
 #pragma unroll
     for (int k = 0; k < UNITS; k++)
@@ -787,12 +790,11 @@ __global__ void __launch_bounds__(TW_GK_THREADS, 1)
 
 /* The kernels of one type, for the table. */
 #define TW_GK_REDUCE_KERNELS(name, N)                                                              \
-    const struct tw_gk_reduce_kernels tw_gk_reduce_##name = {                                      \
-        tw_line_reduce<N>,                                                                         \
-        tw_ring_reduce<N, TW_SHARE_BLOCKS>,                                                        \
-        tw_ring_reduce<N, TW_SHARE_ALL>,                                                           \
-        tw_direct_reduce<N, false>,                                                                \
-        tw_direct_reduce<N, true>,                                                                 \
-        tw_ring_reduce_v<N>};
+    const struct tw_gk_reduce_kernels tw_gk_reduce_##name = {tw_line_reduce<N>,                    \
+                                                             tw_ring_reduce<N, TW_SHARE_BLOCKS>,   \
+                                                             tw_ring_reduce<N, TW_SHARE_ALL>,      \
+                                                             tw_direct_reduce<N, false>,           \
+                                                             tw_direct_reduce<N, true>,            \
+                                                             tw_ring_reduce_v<N>};
 
 #endif

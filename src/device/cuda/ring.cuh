@@ -120,8 +120,7 @@ static __device__ inline void tw_rings_begin(struct tw_block *me, struct tw_ring
     const int peer = me->thread;
 
     if (peer == 0) {
-        const uint32_t most =
-            me->call->layout.ring_each / TW_GK_SLOTS_MAX / TW_PACKET_BYTES;
+        const uint32_t most = me->call->layout.ring_each / TW_GK_SLOTS_MAX / TW_PACKET_BYTES;
 
         rings->lanes = lanes;
         rings->packets = most < TW_GK_GROUP ? most : TW_GK_GROUP;
@@ -216,14 +215,16 @@ static __device__ inline void tw_slot_read(struct tw_block *me, const struct tw_
                    rings->taken[lane][slot][peer] + 1, unit);
 }
 
-/* The peer's thread, after the whole group has read it. */
+/* The peer's thread, after the whole group has read it. No fence: every thread has looked at what
+ * it read, at the numbers in it, before the group met, so no read is left that this could overtake.
+ */
 static __device__ inline void tw_slot_release(const struct tw_block *me, struct tw_rings *rings,
                                               uint32_t lane, uint32_t slot, int peer)
 {
     const uint32_t number = tw_slot_number(me, rings, lane, slot);
 
-    tw_store_release(&tw_flags_of(me, peer, me->call->rank, number)->drained,
-                     ++rings->taken[lane][slot][peer]);
+    tw_store(&tw_flags_of(me, peer, me->call->rank, number)->drained,
+             ++rings->taken[lane][slot][peer]);
 }
 
 /* ---- a thread's packet and memory --------------------------------------------------------------

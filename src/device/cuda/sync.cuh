@@ -71,7 +71,7 @@ struct tw_block {
     uint32_t block, blocks;
     uint32_t ring, rings; /* of the thread's group; how many there are */
     int thread;           /* of the group, where calls go by rings */
-    bool dead;  /* this thread has given up a wait and makes no other */
+    bool dead;            /* this thread has given up a wait and makes no other */
     bool keeps; /* this thread is to end the call: its block was the last to learn the epoch */
     uint32_t before[2]; /* of a peer's thread: the first words of the peer's last record */
 };
@@ -81,13 +81,13 @@ static __device__ inline bool tw_has(uint64_t mask, int peer) { return mask >> p
 /* What goes to a peer and what comes from it. */
 static __device__ inline const char *tw_in(const struct tw_block *me, int peer)
 {
-    return me->call->in + (me->pairs != nullptr ? me->pairs[peer].in_at
-                                                : (uint64_t)peer * me->call->in_stride);
+    return me->call->in +
+           (me->pairs != nullptr ? me->pairs[peer].in_at : (uint64_t)peer * me->call->in_stride);
 }
 static __device__ inline char *tw_out(const struct tw_block *me, int peer)
 {
-    return me->call->out + (me->pairs != nullptr ? me->pairs[peer].out_at
-                                                 : (uint64_t)peer * me->call->out_stride);
+    return me->call->out +
+           (me->pairs != nullptr ? me->pairs[peer].out_at : (uint64_t)peer * me->call->out_stride);
 }
 static __device__ inline uint64_t tw_in_bytes(const struct tw_block *me, int peer)
 {
@@ -123,8 +123,8 @@ static __device__ inline struct tw_gk_record *tw_inbox(const struct tw_gk_call *
 }
 
 /* Of a slot, or of a group or block. */
-static __device__ inline struct tw_gk_flags *tw_flags_of(const struct tw_block *me, int at, int from,
-                                                         uint32_t which)
+static __device__ inline struct tw_gk_flags *tw_flags_of(const struct tw_block *me, int at,
+                                                         int from, uint32_t which)
 {
     return (struct tw_gk_flags *)(tw_mem(me->call, at) + TW_GK_FLAGS_AT) + from * TW_GK_SLOTS_MAX +
            which;
@@ -218,11 +218,9 @@ static __device__ inline bool tw_same_kind(const uint32_t *mine, const uint32_t 
 static __device__ inline bool tw_same_call(const struct tw_block *me, int peer,
                                            const uint32_t *theirs)
 {
-    const uint64_t bytes =
-        me->pairs != nullptr ? me->pairs[peer].out_bytes : me->call->bytes;
+    const uint64_t bytes = me->pairs != nullptr ? me->pairs[peer].out_bytes : me->call->bytes;
 
-    return tw_same_kind(me->call->words, theirs) &&
-           (uint32_t)bytes == theirs[TW_GK_WORD_COUNT] &&
+    return tw_same_kind(me->call->words, theirs) && (uint32_t)bytes == theirs[TW_GK_WORD_COUNT] &&
            (uint32_t)(bytes >> 32) == theirs[TW_GK_WORD_COUNT + 1];
 }
 
@@ -258,8 +256,8 @@ static __device__ inline void tw_wait_over(const struct tw_block *me, const stru
         tw_store_release(&me->call->host->waiting, 0);
 }
 
-/* The slow part of a wait for peer. True: it is over, without what was waited for. No address of the
- * fast part's variables comes here: they stay in registers. */
+/* The slow part of a wait for peer. True: it is over, without what was waited for. No address of
+ * the fast part's variables comes here: they stay in registers. */
 static __device__ __noinline__ bool tw_wait_look(const struct tw_gk_call *call,
                                                  const struct tw_gk_pair *pairs, uint32_t epoch,
                                                  int peer, struct tw_wait *wait)
@@ -298,7 +296,8 @@ static __device__ inline bool tw_wait_until(struct tw_block *me, int peer, const
     if (me->dead)
         return false;
     for (uint32_t spins = 1; !ready(); spins++) {
-        if (spins % TW_SPINS_LOOK == 0 && tw_wait_look(me->call, me->pairs, me->epoch, peer, &wait)) {
+        if (spins % TW_SPINS_LOOK == 0 &&
+            tw_wait_look(me->call, me->pairs, me->epoch, peer, &wait)) {
             me->dead = true;
             break;
         }
@@ -311,8 +310,7 @@ static __device__ inline bool tw_wait_until(struct tw_block *me, int peer, const
 static __device__ inline void tw_wait_count(struct tw_block *me, int peer, const uint32_t *at,
                                             uint32_t value)
 {
-    (void)tw_wait_until(me, peer,
-                        [&] { return (int32_t)(tw_load_acquire(at) - value) >= 0; });
+    (void)tw_wait_until(me, peer, [&] { return (int32_t)(tw_load_acquire(at) - value) >= 0; });
 }
 
 /* Until peer's record of an epoch is there. False: it never was. */
@@ -341,8 +339,7 @@ static __device__ inline void tw_line_wait(struct tw_block *me, int peer, uint64
     const char *at = tw_lines(me->call, me->call->rank, peer, me->epoch) + i * 16;
     uint32_t first = 0, second = 0;
 
-    (void)tw_wait_until(me, peer,
-                        [&] { return tw_load_pairs(at, me->epoch, &first, &second); });
+    (void)tw_wait_until(me, peer, [&] { return tw_load_pairs(at, me->epoch, &first, &second); });
     *unit = make_uint2(first, second);
 }
 
@@ -369,7 +366,8 @@ static __device__ inline void tw_record_write(const struct tw_block *me, int pee
     const struct tw_gk_call *call = me->call;
     struct tw_gk_record *record = tw_inbox(call, peer, call->rank, me->epoch);
     const uint64_t bytes = me->pairs != nullptr ? me->pairs[peer].in_bytes : call->bytes;
-    const uint64_t out = call->direct ? call->out_word + (uint64_t)(tw_out(me, peer) - call->out) : 0;
+    const uint64_t out =
+        call->direct ? call->out_word + (uint64_t)(tw_out(me, peer) - call->out) : 0;
     const uint64_t in = call->direct ? call->in_word : 0;
 
     tw_store_pairs(record->pair[TW_GK_WORD_CALL], call->words[TW_GK_WORD_CALL],
@@ -383,8 +381,7 @@ static __device__ inline void tw_record_write(const struct tw_block *me, int pee
 /* Until peer has ended the call before the last one: its last record is there. */
 static __device__ inline void tw_guard(struct tw_block *me, int peer)
 {
-    const struct tw_gk_record *record =
-        tw_inbox(me->call, me->call->rank, peer, me->epoch - 1);
+    const struct tw_gk_record *record = tw_inbox(me->call, me->call->rank, peer, me->epoch - 1);
     uint32_t first = 0, second = 0;
 
     (void)tw_wait_until(me, peer, [&] {
@@ -433,7 +430,8 @@ static __device__ inline void tw_compare_before(const struct tw_block *me, int p
     const uint32_t *mine = me->call->state->words[(me->epoch - 1) & 1];
     uint32_t theirs[TW_GK_WORDS];
 
-    if (me->dead || (mine[TW_GK_WORD_CALL] == me->before[0] && mine[TW_GK_WORD_PATH] == me->before[1]))
+    if (me->dead ||
+        (mine[TW_GK_WORD_CALL] == me->before[0] && mine[TW_GK_WORD_PATH] == me->before[1]))
         return;
     if (tw_record_read(me, peer, me->epoch - 1, theirs))
         tw_fail_here(me, peer, TW_GK_MISMATCH_BEFORE, theirs);

@@ -21,16 +21,17 @@
  * whoever waits for the word sees by the epoch that it is there. No fence, no flag of its own.
  *
  * Rings (large calls). To every peer each group of threads has a ring of two slots in the peer's
- * memory for either lane. Slots lie where they lie whatever the call; each counts its uses on either
- * side. Data travels in packets of 64 bytes: four times twelve bytes and behind them the number of
- * the slot's use, 16 bytes that the instruction set lets arrive as one. So there is no fence and no
- * flag to raise; only `drained`, in the writer's memory, says that a use has been read.
+ * memory for either lane. Slots lie where they lie whatever the call; each counts its uses on
+ * either side. Data travels in packets of 64 bytes: four times twelve bytes and behind them the
+ * number of the slot's use, 16 bytes that the instruction set lets arrive as one. So there is no
+ * fence and no flag to raise; only `drained`, in the writer's memory, says that a use has been
+ * read.
  *
  * Direct. A receiver whose record says where its output lies gets data written there, and `ended`
  * raised to the epoch when all of it is. Where every rank's record says where input and output lie,
  * sums need no rings: a rank reads its share of everybody's input, and `ended` says that too.
  */
-#define TW_GK_RANKS_MAX 64  /* ranks of a communicator on devices */
+#define TW_GK_RANKS_MAX 64   /* ranks of a communicator on devices */
 #define TW_GK_BLOCKS_MAX 128 /* blocks of a rank's kernel; with rings, half as many */
 #define TW_GK_GROUP 128      /* threads that run a ring together */
 #define TW_GK_SLOTS_MAX 256  /* slots of all rings to a peer */
@@ -41,9 +42,9 @@
 
 /* Words of a record; each travels with the epoch behind it. */
 enum tw_gk_word {
-    TW_GK_WORD_CALL,  /* coll, type, op, 0: a byte each */
-    TW_GK_WORD_PATH,  /* root in the upper half; kernel and blocks in the lower */
-    TW_GK_WORD_COUNT, /* two words: bytes that go to the peer */
+    TW_GK_WORD_CALL,    /* coll, type, op, 0: a byte each */
+    TW_GK_WORD_PATH,    /* root in the upper half; kernel and blocks in the lower */
+    TW_GK_WORD_COUNT,   /* two words: bytes that go to the peer */
     TW_GK_WORD_OUT = 4, /* two words: where the peer's block goes; 0: by ring */
     TW_GK_WORD_IN = 6,  /* two words: where the input lies; 0: not to be read by peers */
     TW_GK_WORDS = 8
@@ -59,8 +60,8 @@ struct tw_gk_flags {
 };
 
 /* Bytes from the start of a rank's memory. It begins with the inbox, [TW_GK_RANKS_MAX][2] struct
- * tw_gk_record, and the flags, [size][TW_GK_SLOTS_MAX] struct tw_gk_flags. "each" is per peer; peers behind the
- * rank itself count one less. */
+ * tw_gk_record, and the flags, [size][TW_GK_SLOTS_MAX] struct tw_gk_flags. "each" is per peer;
+ * peers behind the rank itself count one less. */
 #define TW_GK_FLAGS_AT (TW_GK_RANKS_MAX * 2 * (uint32_t)sizeof(struct tw_gk_record))
 struct tw_gk_layout {
     uint32_t lines, line_each; /* [2][size - 1]: line_each bytes, half of them payload */
@@ -73,11 +74,11 @@ struct tw_gk_counts {
     uint32_t sent, taken; /* uses of a slot: at the peer, and here */
 };
 struct tw_gk_state {
-    uint32_t epoch;   /* of the last call that ended */
-    uint32_t failed;  /* not 0: kernels of this rank end without waiting */
-    uint32_t arrived; /* blocks of the running kernel that know its epoch */
+    uint32_t epoch;    /* of the last call that ended */
+    uint32_t failed;   /* not 0: kernels of this rank end without waiting */
+    uint32_t arrived;  /* blocks of the running kernel that know its epoch */
     uint32_t ended[2]; /* and those that have ended, where that is counted; of calls in turn */
-    uint32_t waiting; /* threads that have told the host that they wait long */
+    uint32_t waiting;  /* threads that have told the host that they wait long */
     uint32_t words[2][TW_GK_WORDS]; /* records of calls in turn, the last one's too */
     struct tw_gk_counts counts[TW_GK_RANKS_MAX][TW_GK_SLOTS_MAX];
 };
@@ -93,8 +94,9 @@ struct tw_gk_host {
     uint32_t stop; /* not 0: end every wait */
     uint32_t trouble;
     uint32_t trouble_peer, trouble_epoch;
-    uint32_t mine[TW_GK_WORDS], last[TW_GK_WORDS]; /* of a mismatch: this rank's call and last one */
-    uint32_t theirs[TW_GK_WORDS];                  /* the peer's, of either */
+    uint32_t mine[TW_GK_WORDS],
+        last[TW_GK_WORDS];        /* of a mismatch: this rank's call and last one */
+    uint32_t theirs[TW_GK_WORDS]; /* the peer's, of either */
     /* a wait of a millisecond or more goes on, for this peer in this call */
     uint32_t waiting, wait_epoch, wait_peer;
     uint32_t wait_words[TW_GK_WORDS];
@@ -110,8 +112,9 @@ struct tw_gk_call {
     int32_t rank, size;
     struct tw_gk_state *state;
     struct tw_gk_host *host;
-    char *near[TW_GK_NEAR]; /* each rank's memory, as this device addresses it; or, of more ranks: */
-    char *const *far;       /* [size], in device memory; NULL: near */
+    char
+        *near[TW_GK_NEAR]; /* each rank's memory, as this device addresses it; or, of more ranks: */
+    char *const *far;      /* [size], in device memory; NULL: near */
     struct tw_gk_layout layout;
     uint32_t op; /* twill_redop_t */
     const char *in;
@@ -144,15 +147,16 @@ struct tw_gk_launch_v {
 };
 
 enum tw_gk_kernel {
-    TW_GK_LINE_REDUCE, /* small: sum of the blocks that come */
-    TW_GK_LINE_MOVE,   /* small: blocks are put in their places */
-    TW_GK_RING_SCATTER, /* large reduce_scatter and reduce: sums of the blocks that come */
-    TW_GK_RING_ALL,    /* large all_reduce: sum of one's share, then everybody gets it */
-    TW_GK_RING_MOVE,   /* large: blocks are put in their places */
-    TW_GK_DIRECT_SCATTER, /* as RING_SCATTER and RING_ALL, where everybody reads everybody's input */
+    TW_GK_LINE_REDUCE,    /* small: sum of the blocks that come */
+    TW_GK_LINE_MOVE,      /* small: blocks are put in their places */
+    TW_GK_RING_SCATTER,   /* large reduce_scatter and reduce: sums of the blocks that come */
+    TW_GK_RING_ALL,       /* large all_reduce: sum of one's share, then everybody gets it */
+    TW_GK_RING_MOVE,      /* large: blocks are put in their places */
+    TW_GK_DIRECT_SCATTER, /* as RING_SCATTER and RING_ALL, where everybody reads everybody's input
+                           */
     TW_GK_DIRECT_ALL,
-    TW_GK_SCATTER_V,   /* sums of blocks that differ */
-    TW_GK_MOVE_V,      /* blocks that differ are put in their places */
+    TW_GK_SCATTER_V, /* sums of blocks that differ */
+    TW_GK_MOVE_V,    /* blocks that differ are put in their places */
     TW_GK_KERNELS
 };
 
