@@ -5,6 +5,7 @@ EXTRA_DIST += docs/algorithms.md
 EXTRA_DIST += docs/architecture.md
 EXTRA_DIST += docs/choice.md
 EXTRA_DIST += docs/cost.md
+EXTRA_DIST += docs/gpu.md
 EXTRA_DIST += docs/guide.md
 EXTRA_DIST += docs/numbers.md
 EXTRA_DIST += docs/params.md

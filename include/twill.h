@@ -34,10 +34,22 @@
  * not use what the parent made: calls on communicators, streams and events are TWILL_ERR_USAGE
  * there and do nothing, nor can it make communicators of its own, unless the parent had none.
  *
- * Blocking. Calls with a NULL stream return when this rank's part is done: recvbuf is complete and
- * sendbuf may be reused, while other ranks may still be inside. Up to 4 KiB and on a communicator
- * with nothing queued they neither allocate, lock nor enter the kernel after the first call of
- * their kind, as long as the other ranks are not much later.
+ * Blocking, on host memory. Calls with a NULL stream return when this rank's part is done: recvbuf
+ * is complete and sendbuf may be reused, while other ranks may still be inside. Up to 4 KiB and on
+ * a communicator with nothing queued they neither allocate, lock nor enter the kernel after the
+ * first call of their kind, as long as the other ranks are not much later.
+ *
+ * Devices. A communicator whose config names a CUDA device works on memory of that device, in
+ * CUDA's streams: a twill_stream_t is a cudaStream_t there, NULL CUDA's default stream. Collectives
+ * never block the host, they return when their kernel is in the stream; the stream goes on when
+ * this rank's part is done. But ranks of one communicator on one device of one process run as one
+ * kernel, so each waits in its call until the others have called, unless they are in one group.
+ * A stream may be destroyed once its calls have run. Calls may be captured into graphs, those of
+ * such ranks together, and a replay is a call like any other; order between captured calls and
+ * others is that in which graphs and calls are started. Finalize and destroy wait for calls made
+ * outside graphs; graphs must have run by then. A failure that comes later is not CUDA's: kernels
+ * end, their outputs hold anything, twill_comm_async_error and the next call tell. docs/gpu.md has
+ * more.
  *
  * Compatibility. The header is valid C11 and C++. Values, structs and functions are only ever
  * added. Until version 1.0 a release may break the binary interface; the soname then changes. From
@@ -150,7 +162,9 @@ typedef enum {
 /* ---- handles ------------------------------------------------------------------------------ */
 
 typedef struct twill_comm *twill_comm_t; /* one rank's place in one group of ranks */
-typedef void *twill_stream_t;            /* host: a stream from twill_stream_create, NULL blocks */
+/* host: a stream from twill_stream_create, NULL blocks; device: a cudaStream_t, NULL CUDA's default
+ * stream */
+typedef void *twill_stream_t;
 typedef struct twill_event *twill_event_t; /* a point in a host stream */
 typedef struct twill_reg *twill_reg_t;     /* memory registered with a communicator */
 
@@ -178,7 +192,10 @@ struct twill_config {
     uint32_t magic;   /* TWILL_CONFIG_MAGIC */
     uint32_t version; /* TWILL_VERSION of the caller */
     int32_t blocking; /* 1 (default): calls wait; 0: init and finalize may return INPROGRESS */
-    int32_t device;   /* TWILL_DEVICE_HOST (default); CUDA device numbers come with CUDA */
+    /* of this rank's buffers: TWILL_DEVICE_HOST (default), or a CUDA device as the runtime numbers
+     * them in this process. All ranks are on the host or all on devices, at most 64 then, and of
+     * one process on one device at most 8 */
+    int32_t device;
     /* 0 (default) or 1; the same on all ranks. 1: the value of every element of a reduction is
      * defined (docs/numbers.md), whatever the algorithm, channels, placement or cut into calls */
     int32_t deterministic;
@@ -287,10 +304,13 @@ TWILL_API enum twill_status twill_get_unique_id(twill_unique_id *id);
  *                            twill_comm_async_error says when it is ready or failed. The handle of
  *                            a failed one is still to be destroyed
  *         TWILL_ERR_INVALID  NULL comm or id, size or rank out of range, a config that is none or
- *                            has values out of range, an id that is none, a bad TWILL_* variable
+ *                            has values out of range, an id that is none, a bad TWILL_* variable, a
+ *                            CUDA device that does not exist
  *         TWILL_ERR_USAGE    in a child after fork(2) of a process that used twill
- *         TWILL_ERR_UNSUPPORTED  a device other than TWILL_DEVICE_HOST; ranks that share neither a
- *                            process nor a host (both hosts are named)
+ *         TWILL_ERR_UNSUPPORTED  a device where none can be used: a build without CUDA or without
+ *                            kernels for it, no driver or one too old; devices that do not reach
+ *                            each other; more ranks on devices than there may be; ranks that share
+ *                            neither a process nor a host (both hosts are named)
  *         TWILL_ERR_NOMEM    memory, or not even the least staging is left (TWILL_STAGING)
  *         TWILL_ERR_SYSTEM   a system call failed
  *         TWILL_ERR_PEER     a rank died or gave up while connecting
@@ -336,8 +356,10 @@ TWILL_API enum twill_status twill_comm_init_env(twill_comm_t *comm,
  *
  * @param comms    out, [count]; not NULL. All NULL on errors. In a group: filled at its end
  * @param count    number of ranks, 1 to 65536
- * @param devices  [count], borrowed; TWILL_DEVICE_HOST each; NULL: all host
- * @param config   as in twill_comm_init, for all ranks; its `device` must be unset or host
+ * @param devices  [count], borrowed: each rank's CUDA device, which several may have; or each
+ *                 TWILL_DEVICE_HOST; NULL: as config says
+ * @param config   as in twill_comm_init, for all ranks; where devices are given its `device` is
+ *                 checked and not used
  *
  * @return as twill_comm_init. On errors nothing is left behind.
  *
@@ -506,7 +528,7 @@ TWILL_API enum twill_status twill_comm_async_error(twill_comm_t comm, enum twill
  * @param comm    a communicator in any state, failed ones included
  * @param rank    out, 0 to size - 1; not NULL
  * @param size    out, at least 1; not NULL
- * @param device  out, TWILL_DEVICE_HOST; not NULL
+ * @param device  out, TWILL_DEVICE_HOST or a CUDA device; not NULL
  *
  * @return TWILL_OK
  *         TWILL_ERR_INVALID  comm is no communicator, or the output is NULL
@@ -525,10 +547,10 @@ struct twill_choice {
     uint32_t magic;   /* TWILL_CHOICE_MAGIC */
     uint32_t version; /* TWILL_VERSION of the caller */
     char algo[48];    /* out: the plan's name, for instance "ring" */
-    char proto[16];   /* out: "simple" */
-    int32_t channels; /* out: channels that the plan uses */
+    char proto[16];   /* out: "simple"; on devices "lines", "rings" or "direct" */
+    int32_t channels; /* out: channels that the plan uses; on devices the kernel's blocks */
     /* out: time by the cost model if all ranks call at once; 0 where nothing is predicted (more
-     * than 32 ranks) */
+     * than 32 ranks; devices) */
     double predicted_us;
 };
 #define TWILL_CHOICE_INIT                                                                          \
@@ -588,7 +610,8 @@ struct twill_memory {
     }
 
 /**
- * How much memory a communicator holds. Of this rank alone; nothing is sent.
+ * How much memory a communicator holds. Of this rank alone; nothing is sent. What it has on a
+ * device is not counted.
  *
  * @param comm    a ready communicator
  * @param report  in: size, magic, version (TWILL_MEMORY_INIT); out: the rest; untouched on errors
@@ -607,7 +630,8 @@ TWILL_API enum twill_status twill_comm_memory(twill_comm_t comm, struct twill_me
 /*
  * A host stream is a queue of calls that the library's progress thread runs in order. The thread
  * starts with the first call on a stream and sleeps while there is nothing to do. Buffers of a
- * call on a stream belong to the library until the call is done.
+ * call on a stream belong to the library until the call is done. Streams of CUDA are no host
+ * streams: the functions here do not take them, communicators on devices take no others.
  */
 
 /**
@@ -714,7 +738,7 @@ TWILL_API enum twill_status twill_event_synchronize(twill_event_t event);
  * communicator fails: every other rank, whose own buffers may be good, gets TWILL_ERR_USAGE too,
  * from its call or stream, with the sentence that names the rank and the two calls. Nothing that
  * was to run as one is written on the rank that broke it. Other communicators of the group go on;
- * so does a communicator of one rank, without these calls.
+ * so does a communicator of one rank, without these calls. On devices nothing runs as one.
  *
  * So two ranks may send to each other before they receive, one thread may call for several ranks,
  * and the order in which calls of different communicators were made does not matter. Calls of one
@@ -804,7 +828,8 @@ typedef enum {
  *                   twill_op_destroy or the end of comm; not reused in this process
  * @param scalar     one element of type, any alignment; not NULL. With TWILL_SCALAR_POINTER
  *                   borrowed: each call reads it when it runs on this rank, and it must stay as it
- *                   is from then until the call is done
+ *                   is from then until the call is done. On devices it is the kernel that reads it:
+ *                   in memory that the device addresses, which is not checked
  * @param type       of the scalar and of the calls
  * @param residence  when scalar is read
  * @param comm       a ready communicator
@@ -845,7 +870,8 @@ TWILL_API enum twill_status twill_op_destroy(twill_redop_t op, twill_comm_t comm
  * @param count    in elements. 0 is legal: nothing is moved, but the call still matches the others'
  *                 and takes its place in the order. A count whose bytes (over all ranks) do not fit
  *                 size_t is TWILL_ERR_INVALID
- * @param type     of the elements; any alignment is legal, the element's own is faster
+ * @param type     of the elements; any alignment is legal, the element's own is faster. On devices
+ *                 the element's own is asked for
  * @param op       the reduction: one of twill_redop_t, or created on comm for type. TWILL_AVG
  *                 divides by the number of ranks; TWILL_BAND, TWILL_BOR and TWILL_BXOR are of
  *                 integers only
@@ -854,17 +880,20 @@ TWILL_API enum twill_status twill_op_destroy(twill_redop_t op, twill_comm_t comm
  * @param stream   NULL: the call blocks until this rank's part is done. Otherwise it is queued and
  *                 returns at once, even if no other rank has called; errors that come later are
  *                 reported by twill_stream_synchronize, and by twill_comm_async_error when they
- *                 fail the communicator
+ *                 fail the communicator. On devices: see "Devices" above
  *
  * @return TWILL_OK           done; queued (stream); noted (inside a group)
  *         TWILL_ERR_INVALID  an argument is none of the above, or buffers overlap in a way that is
- *                            not the stated in-place form. Nothing was started, no other rank is
- *                            affected, comm stays healthy
- *         TWILL_ERR_USAGE    comm is connecting, finalizing or finalized
- *         TWILL_ERR_BUSY     another thread is inside a call of comm
- *         TWILL_ERR_NOMEM    nothing was started on this rank
- *         TWILL_ERR_PEER, TWILL_ERR_MISMATCH, TWILL_ERR_TIMEOUT, TWILL_ERR_ABORTED
- *                            the communicator has failed (also before this call)
+ *                            not the stated in-place form; on a device, buffers that are no memory
+ *                            of it. Nothing was started, no other rank is affected, comm stays
+ *                            healthy
+ *         TWILL_ERR_UNSUPPORTED  on a device: the calls with a count for each rank, twill_send,
+ *                            twill_recv; otherwise as the line before
+ *         TWILL_ERR_USAGE    comm is connecting, finalizing or finalized; or a graph's capture,
+ * made invalid or another stream's, forbids to use the stream TWILL_ERR_BUSY     another thread is
+ * inside a call of comm TWILL_ERR_NOMEM    nothing was started on this rank TWILL_ERR_PEER,
+ * TWILL_ERR_MISMATCH, TWILL_ERR_TIMEOUT, TWILL_ERR_ABORTED the communicator has failed (also before
+ * this call)
  *
  * In place means that sendbuf and recvbuf are exactly the stated addresses; some ranks may be in
  * place and others not.
@@ -1114,7 +1143,8 @@ TWILL_API enum twill_status twill_mem_free(void *ptr);
  * all.
  *
  * @param comm   a ready communicator, nothing queued on which is waited for first
- * @param ptr    start, borrowed until deregistered; from twill_mem_alloc, or inside such memory
+ * @param ptr    start, borrowed until deregistered; from twill_mem_alloc, or inside such memory;
+ *               host memory
  * @param bytes  at least 1; may differ from rank to rank
  * @param reg    out, the registration; not NULL
  *
@@ -1122,8 +1152,9 @@ TWILL_API enum twill_status twill_mem_free(void *ptr);
  *         TWILL_ERR_INVALID  an argument is NULL or 0 (found before other ranks are met: they wait)
  *         TWILL_ERR_USAGE    a group is open; or comm is not ready
  *         TWILL_ERR_UNSUPPORTED  memory of the ranks that the sentence names cannot be mapped: it
- *                            does not come from twill_mem_alloc. Every rank gets this and none has
- *                            registered; such memory is staged or copied by the kernel (CMA)
+ *                            does not come from twill_mem_alloc, or lies on a device. Every rank
+ *                            gets this and none has registered; such memory is staged or copied by
+ *                            the kernel (CMA)
  *         otherwise as a collective. comm stays healthy after the above.
  *
  * Threads: one at a time for comm. Blocks for the other ranks.
