@@ -82,6 +82,8 @@ enum twill_status twill_comm_split(twill_comm_t comm, int color, int key, twill_
     if (tw_failed(status))
         return status;
     struct tw_comm_args args = {0};
+    if (newcomm)
+        *newcomm = NULL;
     if (!newcomm)
         status = tw_fail(TWILL_ERR_INVALID, "comm_split: the output is NULL");
     else if (color < 0 && color != TWILL_SPLIT_NOCOLOR)
@@ -89,10 +91,8 @@ enum twill_status twill_comm_split(twill_comm_t comm, int color, int key, twill_
                          "comm_split: color %d is negative and not TWILL_SPLIT_NOCOLOR", color);
     else
         status = tw_api_config_child(config, comm, &args);
-    if (!tw_failed(status)) {
-        *newcomm = NULL;
+    if (!tw_failed(status))
         status = split_start(comm, color, key, &args, newcomm);
-    }
     if (tw_failed(status) && !tw_failed(tw_api_failure(comm)))
         tw_last_error_keep(tw_comm_key(comm));
     tw_api_leave(comm);
