@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,9 @@ struct tw_gpu_team {
     int ranks, refs;
     pthread_mutex_t lock;
     pthread_cond_t changed;
+    /* of the first launch that did not start; its calls count as started */
+    enum twill_status failed;
+    char failure[TW_ERROR_TEXT_BYTES];
     struct member members[TW_GK_JOINT_MAX];
 };
 
@@ -238,6 +242,10 @@ static enum twill_status parts_start(struct tw_gpu_team *team)
 {
     const enum twill_status status = launch_all(team);
 
+    if (tw_failed(status) && !tw_failed(team->failed)) {
+        team->failed = status;
+        (void)snprintf(team->failure, sizeof(team->failure), "%s", tw_fail_text());
+    }
     for (int i = 0; i < team->ranks; i++) {
         struct member *member = &team->members[i];
         struct part *part = member->first;
@@ -292,9 +300,13 @@ enum twill_status tw_gpu_team_wait(struct tw_gpu *gpu, uint64_t ticket)
     (void)pthread_mutex_lock(&team->lock);
     while (member->started < ticket && tw_comm_status(gpu->comm) == TWILL_OK)
         (void)pthread_cond_wait(&team->changed, &team->lock);
+    /* the communicator may hear of it only in a moment */
+    const enum twill_status failed = team->failed;
     (void)pthread_mutex_unlock(&team->lock);
     enum twill_status status = tw_comm_status(gpu->comm);
-    return tw_failed(status) ? tw_fail_again(status, gpu->comm->failure) : status;
+    if (tw_failed(status))
+        return tw_fail_again(status, gpu->comm->failure);
+    return tw_failed(failed) ? tw_fail_again(failed, team->failure) : status;
 }
 
 void tw_gpu_team_wake(struct tw_gpu *gpu)

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: devices that are made up: all of src/base/cuda.h and src/device/cuda/launch.h, with
+ * streams and events that know what comes after what. Kernels are noted and do nothing. Never
+ * knows: who calls it, or what kernels would do. */
+#ifndef TESTS_COMM_FAKE_GPU_H
+#define TESTS_COMM_FAKE_GPU_H
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+extern "C" {
+#include "base/cuda.h"
+#include "device/cuda/launch.h"
+}
+
+namespace fake
+{
+
+/* Something in a stream, and the latest of each stream that is over when it begins. */
+struct Point {
+    void *stream = nullptr;
+    uint64_t place = 0;
+    std::map<void *, uint64_t> after;
+};
+bool before(const Point &first, const Point &second);
+
+struct Launch {
+    int device;
+    enum tw_gk_kernel kernel;
+    twill_type_t type;
+    struct tw_gk_launch launch;
+    uint32_t threads;
+    void *stream;
+    Point point;
+};
+
+/* So many devices, of so many multiprocessors; all else is forgotten. */
+void reset(int devices, int multiprocessors = 132);
+/* No path from one to the other. */
+void cut(int device, int peer);
+/* What is at ptr, which is the test's. */
+void mark(const void *ptr, size_t bytes, enum tw_cuda_kind kind, int device);
+
+/* capture: 0, or a number of the graph that is being captured from it. */
+void *stream(int device, uint64_t capture = 0);
+/* It was destroyed: from now on nobody may touch it. */
+void stream_end(void *stream);
+/* A kernel of the user's in a stream. */
+Point work(void *stream);
+
+std::vector<Launch> launches();
+/* Launches fail with this; OK: no longer. */
+void fail_launches(enum twill_status status);
+/* Events are not reached as long as it is true. */
+void hold(bool held);
+/* Questions whether an event was reached. */
+int asked();
+/* What CUDA would not have taken. */
+std::vector<std::string> misuse();
+
+} // namespace fake
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: what ranks on devices hold, and which cannot be joined. Never knows: their calls. */
+#include "gpu_ranks.h"
+
+namespace
+{
+
+class GpuLife : public GpuRanks
+{
+  protected:
+    void refused(const std::vector<int> &devices, enum twill_status status, const char *part)
+    {
+        std::vector<twill_comm_t> comms(devices.size());
+        set_params({{"PROBE", "0"}});
+        EXPECT_EQ(twill_comm_init_all(comms.data(), (int)devices.size(), devices.data(), nullptr),
+                  status);
+        EXPECT_NE(std::string(twill_last_error(nullptr)).find(part), std::string::npos)
+            << twill_last_error(nullptr);
+        for (twill_comm_t comm : comms)
+            EXPECT_EQ(comm, nullptr);
+    }
+    /* One after the other: n parts of `each` bytes. */
+    static uint64_t end(uint64_t at, uint64_t n, uint64_t each) { return at + n * each; }
+};
+
+TEST_F(GpuLife, DevicesThatAreNone)
+{
+    refused({0, 8}, TWILL_ERR_INVALID, "CUDA device 8 does not exist: there are 8");
+    refused({0, -2}, TWILL_ERR_INVALID, "device -2 of rank 1 is none");
+    refused({0, TWILL_DEVICE_HOST}, TWILL_ERR_INVALID, "all are on devices, or none is");
+}
+
+TEST_F(GpuLife, DevicesThatDoNotReachEachOther)
+{
+    fake::cut(1, 2);
+    refused({0, 1, 2}, TWILL_ERR_UNSUPPORTED,
+            "CUDA device 1 of rank 1 does not reach device 2 of rank 2: there is no peer access");
+    make({0, 1, 3});
+}
+
+TEST_F(GpuLife, MoreRanksThanADeviceTakes)
+{
+    refused(std::vector<int>(9, 0), TWILL_ERR_UNSUPPORTED, "at most 8");
+    make(std::vector<int>(8, 0));
+}
+
+TEST_F(GpuLife, MoreRanksThanACommunicatorTakes)
+{
+    refused(std::vector<int>(65, 0), TWILL_ERR_UNSUPPORTED, "at most 64");
+}
+
+TEST_F(GpuLife, DeviceOfARank)
+{
+    make({3, 0, 3});
+    for (int rank = 0; rank < 3; rank++) {
+        int device = -7;
+        EXPECT_EQ(twill_comm_device(comms_[(size_t)rank], &device), TWILL_OK);
+        EXPECT_EQ(device, rank == 1 ? 0 : 3);
+    }
+    struct twill_config config = TWILL_CONFIG_INIT;
+    config.device = 5;
+    twill_comm_t all[2];
+    ASSERT_EQ(twill_comm_init_all(all, 2, nullptr, &config), TWILL_OK);
+    int device = -7;
+    EXPECT_EQ(twill_comm_device(all[1], &device), TWILL_OK);
+    EXPECT_EQ(device, 5);
+    for (twill_comm_t comm : all)
+        EXPECT_EQ(twill_comm_destroy(comm), TWILL_OK);
+}
+
+/* Alike on all ranks, nothing overlaps, and no more than docs/gpu.md says. */
+TEST_F(GpuLife, MemoryIsCutAlikeAndHasRoomForAll)
+{
+    for (int size : {1, 2, 3, 5, 8, 9, 64}) {
+        std::vector<int> devices;
+        for (int rank = 0; rank < size; rank++)
+            devices.push_back(rank % 8);
+        make(devices, {{"PROBE", "0"}});
+        const struct tw_gk_layout layout = gpu(0)->base.layout;
+        const uint64_t peers = (uint64_t)size - 1;
+        for (int rank = 1; rank < size; rank++)
+            EXPECT_EQ(memcmp(&gpu(rank)->base.layout, &layout, sizeof layout), 0);
+        EXPECT_GE(layout.lines, end(TW_GK_FLAGS_AT, (uint64_t)size * TW_GK_SLOTS_MAX,
+                                    sizeof(struct tw_gk_flags)));
+        EXPECT_GE(layout.ring, end(layout.lines, 2 * peers, layout.line_each));
+        EXPECT_GE(layout.bytes, end(layout.ring, peers, layout.ring_each));
+        EXPECT_LE(layout.bytes, (uint64_t)16 << 20);
+        EXPECT_EQ((layout.lines | layout.ring | layout.line_each | layout.ring_each) % 16, 0u);
+        if (size == 2) {
+            EXPECT_LE(layout.bytes, (uint64_t)4 << 20);
+        }
+        destroy();
+    }
+}
+
+TEST_F(GpuLife, BlocksOfAllRanksOfADeviceAreResident)
+{
+    fake::reset(8, 20);
+    make({0, 1, 0, 0, 2});
+    for (int rank = 0; rank < 5; rank++)
+        EXPECT_EQ(gpu(rank)->most_blocks, 6) << "20 multiprocessors, 3 ranks";
+    destroy();
+    fake::reset(1, 2);
+    make({0, 0, 0});
+    EXPECT_EQ(gpu(0)->most_blocks, 1);
+    destroy();
+    fake::reset(8);
+    make({0, 1});
+    EXPECT_EQ(gpu(0)->most_blocks, TW_GK_BLOCKS_MAX);
+}
+
+TEST_F(GpuLife, NothingIsLeftBehind)
+{
+    const Count before = count_now();
+    make({0, 0, 1});
+    ASSERT_EQ(twill_group_start(), TWILL_OK);
+    for (int rank = 0; rank < 3; rank++)
+        ASSERT_EQ(sum(rank, nullptr), TWILL_OK);
+    ASSERT_EQ(twill_group_end(), TWILL_OK);
+    destroy();
+    EXPECT_TRUE(count_returns(before));
+}
+
+TEST_F(GpuLife, ASplitStaysOnItsDevices)
+{
+    make({0, 1, 2, 3});
+    std::vector<twill_comm_t> halves(4);
+    ASSERT_EQ(twill_group_start(), TWILL_OK);
+    for (int rank = 0; rank < 4; rank++)
+        ASSERT_EQ(
+            twill_comm_split(comms_[(size_t)rank], rank % 2, 0, &halves[(size_t)rank], nullptr),
+            TWILL_OK);
+    ASSERT_EQ(twill_group_end(), TWILL_OK) << twill_last_error(nullptr);
+    for (int rank = 0; rank < 4; rank++) {
+        int device = -7;
+        EXPECT_EQ(twill_comm_device(halves[(size_t)rank], &device), TWILL_OK);
+        EXPECT_EQ(device, rank);
+        EXPECT_EQ(halves[(size_t)rank]->gpu->base.size, 2);
+    }
+    for (twill_comm_t comm : halves)
+        EXPECT_EQ(twill_comm_destroy(comm), TWILL_OK);
+}
+
+} // namespace
