@@ -130,7 +130,7 @@ class Puppet
     }
     static const char *options()
     {
-        return "channels=0\ndeterministic=0\nTWILL_ALGO=\"\"\nTWILL_PROTO=\"\"\n"
+        return "buffers=host\nchannels=0\ndeterministic=0\nTWILL_ALGO=\"\"\nTWILL_PROTO=\"\"\n"
                "TWILL_PLAN_FILE=\"\"\nTWILL_SHM=1\n";
     }
 
