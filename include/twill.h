@@ -1139,22 +1139,24 @@ TWILL_API enum twill_status twill_mem_free(void *ptr);
 /**
  * Register memory with a communicator, so that peers may reach it directly. A collective: every
  * rank calls it, each with its own memory; it takes its place in the order of calls and blocks.
- * Direct paths will be taken only for buffers that every rank has registered; this version stages
- * all.
+ * On the host direct paths will be taken only for buffers that every rank has registered; this
+ * version stages all. On devices they are taken, between processes too: a sum of more than some
+ * hundred KiB, whose buffers some ranks have registered and others not, is TWILL_ERR_MISMATCH.
  *
  * @param comm   a ready communicator, nothing queued on which is waited for first
- * @param ptr    start, borrowed until deregistered; from twill_mem_alloc, or inside such memory;
- *               host memory
+ * @param ptr    start, borrowed until deregistered; from twill_mem_alloc, or inside such memory; on
+ *               a device, of that device, from cudaMalloc too
  * @param bytes  at least 1; may differ from rank to rank
  * @param reg    out, the registration; not NULL
  *
  * @return TWILL_OK           registered on every rank
- *         TWILL_ERR_INVALID  an argument is NULL or 0 (found before other ranks are met: they wait)
+ *         TWILL_ERR_INVALID  an argument is NULL or 0: found before other ranks are met, who wait.
+ *                            On devices also, told to every rank, memory that is not the device's
  *         TWILL_ERR_USAGE    a group is open; or comm is not ready
  *         TWILL_ERR_UNSUPPORTED  memory of the ranks that the sentence names cannot be mapped: it
- *                            does not come from twill_mem_alloc, or lies on a device. Every rank
- *                            gets this and none has registered; such memory is staged or copied by
- *                            the kernel (CMA)
+ *                            does not come from twill_mem_alloc (on devices: nor from cudaMalloc).
+ *                            Every rank gets this and none has registered; such memory is staged or
+ *                            copied by the kernel (CMA)
  *         otherwise as a collective. comm stays healthy after the above.
  *
  * Threads: one at a time for comm. Blocks for the other ranks.
