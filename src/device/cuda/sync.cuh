@@ -452,7 +452,8 @@ static __device__ inline void tw_compare(struct tw_block *me)
 
 #define TW_EPOCH_SWEEP 0x3fffffffu
 
-/* All threads: what lies in the lines from 2^30 calls ago must not look like today's. */
+/* All threads: what lies in the lines from 2^30 calls ago must not look like today's. This call's
+ * epoch is the one that it takes longest to come back to: 0 is an epoch like others. */
 static __device__ __noinline__ void tw_sweep(const struct tw_block *me)
 {
     const int first = me->call->rank == 0 ? 1 : 0;
@@ -470,7 +471,7 @@ static __device__ __noinline__ void tw_sweep(const struct tw_block *me)
     }
     __syncthreads();
     for (uint64_t i = (uint64_t)me->block * blockDim.x + threadIdx.x; i < count; i += threads)
-        lines[i] = make_uint4(0, 0, 0, 0);
+        lines[i] = make_uint4(me->epoch, me->epoch, me->epoch, me->epoch);
 }
 
 /* All threads: the block is done. That which was the last to learn the epoch moves it on: it is
