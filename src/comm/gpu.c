@@ -18,7 +18,7 @@
 #define PEER_BYTES_LEAST ((uint32_t)256 << 10)
 #define SMALL_BYTES ((uint32_t)64 << 10) /* for records and flags */
 #define LAYOUT_ALIGN 4096u
-#define DRAIN_NAP_NS (20 * 1000)
+#define DRAIN_NAP_NS (20 * 1000L)
 
 /* ---- memory ------------------------------------------------------------------------------------
  */
@@ -115,7 +115,8 @@ enum twill_status tw_gpu_create(struct twill_comm *comm, struct tw_gpu_entry *en
     gpu->source.fd = -1;
     comm->gpu = gpu; /* from here on destroy frees what there is */
     gpu->opened = tw_alloc((size_t)comm->size * sizeof(void *));
-    if (gpu->opened == NULL)
+    gpu->pairs = tw_alloc((size_t)comm->size * sizeof(*gpu->pairs));
+    if (gpu->opened == NULL || gpu->pairs == NULL)
         return TWILL_ERR_NOMEM;
     enum twill_status status = tw_gpu_check(gpu->device);
     if (!tw_failed(status))
@@ -306,6 +307,7 @@ void tw_gpu_destroy(struct twill_comm *comm)
     tw_cuda_free(gpu->device, gpu->state);
     tw_cuda_pinned_free(gpu->host);
     free(gpu->opened);
+    free(gpu->pairs);
     free(gpu);
     comm->gpu = NULL;
 }

@@ -35,6 +35,7 @@ struct tw_gpu {
     char **far;                 /* owned, on the device; NULL: few ranks */
     void **opened;              /* owned, [size]: mappings of other processes' memory */
     struct tw_gk_call base;     /* what all calls of the rank have in common */
+    struct tw_gk_pair *pairs;   /* owned, [size]: of the call that is being given */
     bool all_here;              /* all ranks are in this process */
     bool here[TW_GK_RANKS_MAX]; /* which are */
     struct tw_gpu_reg *regs;    /* owned, [TW_GPU_REGS]; NULL: none yet */
@@ -121,9 +122,23 @@ enum twill_status tw_gpu_shape(const struct tw_gpu *gpu, const struct tw_call *c
 /** As twill_comm_choice tells them. */
 const char *tw_gpu_algo_name(const struct tw_gpu_shape *shape);
 const char *tw_gpu_proto_name(const struct tw_gpu_shape *shape);
-/** What kernels are told of the call. */
+/** What kernels are told of the call, but for its blocks where these differ. */
 void tw_gpu_fill(const struct tw_gpu *gpu, const struct tw_call *call,
                  const struct tw_gpu_shape *shape, struct tw_gk_call *out);
+
+/* ---- calls whose blocks differ (gpu_pairs.c) ---------------------------------------------------
+ */
+
+/** Is it one with a count for each rank? */
+bool tw_gpu_varies(enum tw_coll coll);
+/** Has the rank elements in its input, else in its output? Of a checked call. */
+bool tw_gpu_holds(const struct tw_call *call, bool in);
+/** Bytes from the start of the output, of a checked call that varies, to the end of what it holds.
+ */
+uint64_t tw_gpu_out_bytes(const struct tw_call *call);
+/** Of a checked call that varies. sends, takes: as tw_gpu_fill has them. pairs: out, [size] */
+void tw_gpu_pairs_fill(const struct tw_call *call, uint64_t sends, uint64_t takes,
+                       struct tw_gk_pair *pairs);
 
 /* ---- ranks of one process and device, which one kernel serves (gpu_team.c) ----------------------
  */
@@ -131,6 +146,8 @@ void tw_gpu_fill(const struct tw_gpu *gpu, const struct tw_call *call,
 struct tw_gpu_launch {
     struct tw_gk_call call;
     struct tw_gpu_shape shape;
+    const struct tw_gk_pair
+        *pairs; /* borrowed, [size of the communicator]; NULL: blocks are alike */
     twill_type_t type;
     void *stream;
     struct tw_cuda_stream found; /* what that is */
@@ -139,7 +156,7 @@ struct tw_gpu_launch {
 enum twill_status tw_gpu_team_join(struct tw_gpu *gpu, int ranks, int place);
 void tw_gpu_team_leave(struct tw_gpu *gpu);
 /**
- * The rank's next launch. It starts once all ranks of the team have theirs.
+ * The rank's next launch, which is copied. It starts once all ranks of the team have theirs.
  * @param ticket  out: for tw_gpu_team_wait
  */
 enum twill_status tw_gpu_team_submit(struct tw_gpu *gpu, const struct tw_gpu_launch *launch,

@@ -54,16 +54,19 @@ enum twill_status tw_gpu_call_check(const char *name, const struct tw_call *call
     const size_t elem = tw_type_bytes(call->info.type);
     struct tw_gpu_shape shape;
 
+    /* what holds nothing is not looked at */
+    const void *in = tw_gpu_holds(call, true) ? call->in : NULL;
+    const void *out = tw_gpu_holds(call, false) ? call->out : NULL;
+
     enum twill_status status = tw_gpu_shape(gpu, call, &shape);
-    if (tw_failed(status) || call->info.count == 0)
-        return status;
-    status = aligned_check(name, "sendbuf", call->in, elem);
     if (!tw_failed(status))
-        status = aligned_check(name, "recvbuf", call->out, elem);
+        status = aligned_check(name, "sendbuf", in, elem);
     if (!tw_failed(status))
-        status = buffer_check(gpu, name, "sendbuf", call->in);
-    if (!tw_failed(status) && call->out != call->in)
-        status = buffer_check(gpu, name, "recvbuf", call->out);
+        status = aligned_check(name, "recvbuf", out, elem);
+    if (!tw_failed(status))
+        status = buffer_check(gpu, name, "sendbuf", in);
+    if (!tw_failed(status) && out != in)
+        status = buffer_check(gpu, name, "recvbuf", out);
     return status;
 }
 
@@ -81,6 +84,10 @@ static enum twill_status submit(const struct tw_call *call, uint64_t *ticket)
     if (tw_failed(status))
         return status;
     tw_gpu_fill(gpu, call, &launch.shape, &launch.call);
+    if (tw_gpu_varies(call->info.coll)) {
+        tw_gpu_pairs_fill(call, launch.call.sends, launch.call.takes, gpu->pairs);
+        launch.pairs = gpu->pairs;
+    }
     return tw_gpu_team_submit(gpu, &launch, ticket);
 }
 

@@ -104,22 +104,13 @@ static void shape_sums(const struct tw_gpu *gpu, const struct tw_call *call, uin
     }
 }
 
-static bool is_served(enum tw_coll coll)
+/* Ranks may know of their own blocks only, and where they know all of them, what they think of
+ * others' is compared pair by pair: nothing rests on counts. */
+static void shape_pairs(const struct tw_gpu *gpu, bool reduces, struct tw_gpu_shape *shape)
 {
-    switch (coll) {
-    case TW_COLL_ALL_REDUCE:
-    case TW_COLL_REDUCE:
-    case TW_COLL_BROADCAST:
-    case TW_COLL_REDUCE_SCATTER:
-    case TW_COLL_ALL_GATHER:
-    case TW_COLL_ALL_TO_ALL:
-    case TW_COLL_BARRIER:
-    case TW_COLL_GATHER:
-    case TW_COLL_SCATTER:
-        return true;
-    default:
-        return false;
-    }
+    shape->kernel = reduces ? TW_GK_SCATTER_V : TW_GK_MOVE_V;
+    shape->threads = TW_GK_THREADS_MOST;
+    shape->blocks = most_blocks(gpu, RING_BLOCKS_MOST);
 }
 
 enum twill_status tw_gpu_shape(const struct tw_gpu *gpu, const struct tw_call *call,
@@ -128,13 +119,15 @@ enum twill_status tw_gpu_shape(const struct tw_gpu *gpu, const struct tw_call *c
     const struct tw_call_info *info = &call->info;
     const uint64_t bytes = info->count * tw_type_bytes(info->type);
 
-    if (!is_served(info->coll))
+    if (info->coll == TW_COLL_P2P)
         return tw_fail(TWILL_ERR_UNSUPPORTED,
-                       "%s: not on device memory: this build has the collectives with equal counts "
-                       "there",
-                       info->coll == TW_COLL_P2P ? (info->is_send ? "send" : "recv")
-                                                 : tw_coll_name(info->coll));
+                       "%s: not on device memory: this build has the collectives there",
+                       info->is_send ? "send" : "recv");
     const bool reduces = tw_coll_rule(info->coll)->reduces;
+    if (tw_gpu_varies(info->coll)) {
+        shape_pairs(gpu, reduces, shape);
+        return TWILL_OK;
+    }
     if (bytes <= gpu->base.layout.line_each / 2) {
         shape->kernel = reduces ? TW_GK_LINE_REDUCE : TW_GK_LINE_MOVE;
         shape_lines(gpu, bytes, shape);
@@ -199,7 +192,7 @@ void tw_gpu_fill(const struct tw_gpu *gpu, const struct tw_call *call,
     const struct tw_call_info *info = &call->info;
     const struct traffic traffic = traffic_of(gpu, info);
     const uint64_t all = mask_all(gpu->comm->size), root = UINT64_C(1) << info->root;
-    const uint64_t bytes = info->count * tw_type_bytes(info->type);
+    const uint64_t bytes = tw_gpu_varies(info->coll) ? 0 : info->count * tw_type_bytes(info->type);
 
     *out = gpu->base;
     out->op = (uint32_t)info->op;
@@ -217,6 +210,8 @@ void tw_gpu_fill(const struct tw_gpu *gpu, const struct tw_call *call,
     out->scalar = call->scalar.value;
     if (shape->kernel == TW_GK_DIRECT_ALL || shape->kernel == TW_GK_DIRECT_SCATTER)
         reach_in(gpu, call, traffic.many_in ? bytes * (uint64_t)gpu->comm->size : bytes, out);
+    if (shape->kernel == TW_GK_MOVE_V && traffic.takes && output_is_free(&traffic, call))
+        reach_out(gpu, call, tw_gpu_out_bytes(call), out);
     if (shape->kernel == TW_GK_DIRECT_ALL || shape->kernel == TW_GK_DIRECT_SCATTER ||
         ((shape->kernel == TW_GK_RING_ALL || shape->kernel == TW_GK_RING_MOVE) && traffic.takes &&
          output_is_free(&traffic, call)))

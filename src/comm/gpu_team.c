@@ -16,8 +16,9 @@
 
 /* A launch that waits for the other ranks' parts. */
 struct part {
-    struct tw_gpu_launch launch;
+    struct tw_gpu_launch launch; /* its pairs are those below */
     struct part *next;
+    struct tw_gk_pair pairs[]; /* [size], or none */
 };
 
 struct member {
@@ -37,6 +38,9 @@ struct tw_gpu_team {
     enum twill_status failed;
     char failure[TW_ERROR_TEXT_BYTES];
     struct member members[TW_GK_JOINT_MAX];
+    /* what the kernel that is being started is told: too much for a small stack. Of one rank: its
+     * caller's, of whom there is one; else under lock */
+    struct tw_gk_launch_v wire;
 };
 
 static pthread_mutex_t teams_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -163,19 +167,29 @@ static enum twill_status stream_note(struct tw_gpu *gpu, const struct tw_gpu_lau
 /* ---- starting ----------------------------------------------------------------------------------
  */
 
+/* What the kernel is told of one of its ranks. */
+static void wire_set(struct tw_gk_launch_v *wire, int place, const struct tw_gpu_launch *launch)
+{
+    const size_t size = (size_t)launch->call.size;
+
+    wire->launch.call[place] = launch->call;
+    if (launch->pairs != NULL)
+        memcpy(&wire->pairs[(size_t)place * size], launch->pairs, size * sizeof(*launch->pairs));
+}
+
 static enum twill_status launch_one(struct tw_gpu *gpu, const struct tw_gpu_launch *launch)
 {
-    struct tw_gk_launch wire;
+    struct tw_gk_launch_v *wire = &gpu->team->wire;
 
     enum twill_status status = stream_follow(gpu, launch);
     if (tw_failed(status))
         return status;
-    wire.ranks = 1;
-    wire.blocks = launch->shape.blocks;
-    wire.call[0] = launch->call;
-    status =
-        tw_gk_launch(gpu->device, launch->shape.kernel, launch->type, &wire, launch->shape.threads,
-                     launch->stream, launch->found.capturing ? NULL : gpu->done);
+    wire->launch.ranks = 1;
+    wire->launch.blocks = launch->shape.blocks;
+    wire_set(wire, 0, launch);
+    status = tw_gk_launch(gpu->device, launch->shape.kernel, launch->type, &wire->launch,
+                          launch->shape.threads, launch->stream,
+                          launch->found.capturing ? NULL : gpu->done);
     return tw_failed(status) ? status : stream_note(gpu, launch, launch->stream);
 }
 
@@ -210,21 +224,22 @@ static enum twill_status parts_compare(const struct tw_gpu_team *team)
 /* All members have a part: they go as one kernel into the first one's stream. */
 static enum twill_status launch_all(struct tw_gpu_team *team)
 {
-    struct tw_gk_launch wire = {.ranks = (uint32_t)team->ranks};
+    struct tw_gk_launch_v *wire = &team->wire;
     const struct tw_gpu_launch *first = &team->members[0].first->launch;
     enum twill_status status = parts_compare(team);
 
-    wire.blocks = first->shape.blocks;
+    wire->launch.ranks = (uint32_t)team->ranks;
+    wire->launch.blocks = first->shape.blocks;
     for (int i = 0; i < team->ranks && !tw_failed(status); i++) {
         struct member *member = &team->members[i];
 
-        wire.call[i] = member->first->launch.call;
+        wire_set(wire, i, &member->first->launch);
         status = stream_follow(member->gpu, &member->first->launch);
         if (!tw_failed(status))
             status = stream_join(member->gpu, member->first->launch.stream, first->stream);
     }
     if (!tw_failed(status))
-        status = tw_gk_launch(team->device, first->shape.kernel, first->type, &wire,
+        status = tw_gk_launch(team->device, first->shape.kernel, first->type, &wire->launch,
                               first->shape.threads, first->stream, NULL);
     for (int i = 0; i < team->ranks && !tw_failed(status); i++) {
         struct member *member = &team->members[i];
@@ -259,6 +274,26 @@ static enum twill_status parts_start(struct tw_gpu_team *team)
     return status;
 }
 
+/* free() frees. NULL: no memory */
+static struct part *part_create(const struct tw_gpu_launch *launch)
+{
+    const size_t pairs_bytes =
+        launch->pairs != NULL ? (size_t)launch->call.size * sizeof(*launch->pairs) : 0;
+    struct part *part = malloc(sizeof(*part) + pairs_bytes);
+
+    if (part == NULL) {
+        (void)tw_fail(TWILL_ERR_NOMEM, "no memory to note a call");
+        return NULL;
+    }
+    part->launch = *launch;
+    part->next = NULL;
+    if (launch->pairs != NULL) {
+        memcpy(part->pairs, launch->pairs, pairs_bytes);
+        part->launch.pairs = part->pairs;
+    }
+    return part;
+}
+
 enum twill_status tw_gpu_team_submit(struct tw_gpu *gpu, const struct tw_gpu_launch *launch,
                                      uint64_t *ticket)
 {
@@ -268,11 +303,9 @@ enum twill_status tw_gpu_team_submit(struct tw_gpu *gpu, const struct tw_gpu_lau
     *ticket = 0;
     if (team->ranks == 1)
         return launch_one(gpu, launch);
-    struct part *part = malloc(sizeof(*part));
+    struct part *part = part_create(launch);
     if (part == NULL)
-        return tw_fail(TWILL_ERR_NOMEM, "no memory to note a call");
-    part->launch = *launch;
-    part->next = NULL;
+        return TWILL_ERR_NOMEM;
     (void)pthread_mutex_lock(&team->lock);
     if (member->last != NULL)
         member->last->next = part;

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -12,10 +13,24 @@
 #include "base/log.h"
 #include "comm/gpu.h"
 
-#define LOOK_NS (10 * 1000 * 1000)
+#define LOOK_NS (10 * 1000L * 1000L)
 
 /* ---- words -------------------------------------------------------------------------------------
  */
+
+static bool is_call(const uint32_t words[TW_GK_WORDS])
+{
+    return tw_coll_rule((enum tw_coll)(words[TW_GK_WORD_CALL] >> 24)) != NULL &&
+           tw_type_name((twill_type_t)(words[TW_GK_WORD_CALL] >> 16 & 0xff)) != NULL;
+}
+
+/* Of a call, a number of bytes among its words. */
+static uint64_t elements(const uint32_t words[TW_GK_WORDS], enum tw_gk_word at)
+{
+    const twill_type_t type = (twill_type_t)(words[TW_GK_WORD_CALL] >> 16 & 0xff);
+
+    return (words[at] | (uint64_t)words[at + 1] << 32) / tw_type_bytes(type);
+}
 
 void tw_gpu_call_text(const uint32_t words[TW_GK_WORDS], char text[TW_GPU_CALL_TEXT_BYTES])
 {
@@ -23,19 +38,35 @@ void tw_gpu_call_text(const uint32_t words[TW_GK_WORDS], char text[TW_GPU_CALL_T
     const twill_type_t type = (twill_type_t)(words[TW_GK_WORD_CALL] >> 16 & 0xff);
     const twill_redop_t op = (twill_redop_t)(words[TW_GK_WORD_CALL] >> 8 & 0xff);
     const struct tw_coll_rule *rule = tw_coll_rule(coll);
-    const uint64_t bytes = words[TW_GK_WORD_COUNT] | (uint64_t)words[TW_GK_WORD_COUNT + 1] << 32;
-    char root[24] = "";
+    char count[32] = "", root[24] = "";
 
-    if (rule == NULL || tw_type_name(type) == NULL) {
+    if (!is_call(words)) {
         (void)snprintf(text, TW_GPU_CALL_TEXT_BYTES, "something that is no call");
         return;
     }
+    if (!tw_gpu_varies(coll))
+        (void)snprintf(count, sizeof(count), " count %llu",
+                       (unsigned long long)elements(words, TW_GK_WORD_COUNT));
     if (rule->rooted)
         (void)snprintf(root, sizeof(root), " root %u", words[TW_GK_WORD_PATH] >> 16);
-    (void)snprintf(text, TW_GPU_CALL_TEXT_BYTES, "%s count %llu %s%s%s%s", rule->name,
-                   (unsigned long long)(bytes / tw_type_bytes(type)), tw_type_name(type),
-                   rule->reduces ? " " : "",
+    (void)snprintf(text, TW_GPU_CALL_TEXT_BYTES, "%s%s %s%s%s%s", rule->name, count,
+                   tw_type_name(type), rule->reduces ? " " : "",
                    rule->reduces && tw_redop_name(op) != NULL ? tw_redop_name(op) : "", root);
+}
+
+/* The same, with what a call whose blocks differ says of the pair: the words of both numbers. */
+static void toward_text(const uint32_t words[TW_GK_WORDS], enum tw_gk_word gives,
+                        enum tw_gk_word takes, int peer, char text[TW_GPU_CALL_TEXT_BYTES])
+{
+    tw_gpu_call_text(words, text);
+    const size_t used = strlen(text);
+
+    if (!is_call(words) || !tw_gpu_varies((enum tw_coll)(words[TW_GK_WORD_CALL] >> 24)))
+        return;
+    (void)snprintf(text + used, TW_GPU_CALL_TEXT_BYTES - used,
+                   " with %llu elements to rank %d and %llu from it",
+                   (unsigned long long)elements(words, gives), peer,
+                   (unsigned long long)elements(words, takes));
 }
 
 static uint32_t word(const uint32_t *at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
@@ -63,9 +94,15 @@ static void mismatch(struct tw_gpu *gpu, bool before)
     char mine[TW_GPU_CALL_TEXT_BYTES], theirs[TW_GPU_CALL_TEXT_BYTES], text[TW_ERROR_TEXT_BYTES];
 
     words_read(before ? gpu->host->last : gpu->host->mine, words);
-    tw_gpu_call_text(words, mine);
+    if (before) /* another call altogether, whatever it moved */
+        tw_gpu_call_text(words, mine);
+    else
+        toward_text(words, TW_GK_WORD_BACK, TW_GK_WORD_COUNT, (int)peer, mine);
     words_read(gpu->host->theirs, words);
-    tw_gpu_call_text(words, theirs);
+    if (before)
+        tw_gpu_call_text(words, theirs);
+    else
+        toward_text(words, TW_GK_WORD_COUNT, TW_GK_WORD_BACK, gpu->comm->rank, theirs);
     (void)snprintf(text, sizeof(text),
                    "calls do not match: call %u of rank %d is %s, that of rank %u %s", epoch,
                    gpu->comm->rank, mine, peer, theirs);

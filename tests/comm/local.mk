@@ -11,7 +11,7 @@ tests_comm_test_comm_SOURCES = tests/comm/test_comm.cc tests/comm/test_split.cc 
 	tests/comm/test_facts.cc tests/comm/test_choose.cc tests/comm/test_user_plans.cc \
 	tests/comm/inject.cc tests/comm/inject.h \
 	tests/comm/test_group.cc tests/comm/test_stream.cc tests/comm/test_event.cc tests/comm/test_fuse.cc \
-	tests/comm/test_memory.cc tests/comm/test_roll.cc tests/comm/test_shrink.cc \
+	tests/comm/test_memory.cc tests/comm/test_gpu_pairs.cc tests/comm/test_roll.cc tests/comm/test_shrink.cc \
 	tests/comm/ranks.cc tests/comm/ranks.h tests/api/world.cc tests/api/world.h
 tests_comm_test_comm_CPPFLAGS = $(AM_CPPFLAGS) $(GTEST_CFLAGS)
 tests_comm_test_comm_LDADD = libtwill_core.la $(GTEST_LIBS) -lgtest_main -lpthread

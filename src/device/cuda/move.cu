@@ -96,14 +96,18 @@ __global__ void __launch_bounds__(TW_GK_THREADS, 1)
 /* ---- rings -------------------------------------------------------------------------------------
  */
 
+/* Bytes of a block that go by rings or directly. */
+static __device__ inline uint64_t in_pieces(const struct tw_block *me, uint64_t bytes)
+{
+    return me->pairs != nullptr && by_lines(me, bytes) ? 0 : bytes;
+}
+
 /* Bytes of a block's piece at `at`, a slot's worth; 0: behind its end, or it goes by lines. */
 static __device__ inline uint64_t piece(const struct tw_block *me, const struct tw_rings *rings,
                                         uint64_t bytes, uint64_t at)
 {
-    const uint64_t left = at < bytes ? bytes - at : 0;
+    const uint64_t all = in_pieces(me, bytes), left = at < all ? all - at : 0;
 
-    if (me->pairs != nullptr && by_lines(me, bytes))
-        return 0;
     return left < tw_piece_bytes(rings) ? left : tw_piece_bytes(rings);
 }
 
@@ -168,17 +172,18 @@ static __device__ inline void piece_take(struct tw_block *me, struct tw_rings *r
 static __device__ inline bool all_direct(const struct tw_block *me, const struct tw_rings *rings)
 {
     for (int peer = 0; peer < me->call->size; peer++)
-        if (peer != me->call->rank && tw_in_bytes(me, peer) != 0 && rings->out[peer] == nullptr)
+        if (peer != me->call->rank && in_pieces(me, tw_in_bytes(me, peer)) != 0 &&
+            rings->out[peer] == nullptr)
             return false;
     return true;
 }
 
 static __device__ inline uint64_t largest(const struct tw_block *me)
 {
-    uint64_t most = me->call->bytes;
+    uint64_t most = 0;
 
     if (me->pairs == nullptr)
-        return most;
+        return me->call->bytes;
     for (int peer = 0; peer < me->call->size; peer++) {
         const uint64_t in = tw_in_bytes(me, peer), out = tw_out_bytes(me, peer);
 
@@ -203,20 +208,34 @@ static __device__ inline void move_direct(const struct tw_block *me, const struc
         own_move(me, 0, own, thread, threads);
     for (int k = 1; k < call->size; k++) {
         const int peer = tw_around(call, k);
-        const uint64_t bytes = tw_in_bytes(me, peer);
+        const uint64_t bytes = in_pieces(me, tw_in_bytes(me, peer));
 
-        if (rings->out[peer] != nullptr && !(me->pairs != nullptr && by_lines(me, bytes)))
+        if (rings->out[peer] != nullptr && bytes != 0)
             tw_copy(rings->out[peer], tw_in(me, peer), bytes, thread, threads);
     }
     if (!own_first)
         own_move(me, 0, own, thread, threads);
 }
 
+/* The mask, of which only the thread's own peer counts, without it where nothing goes by rings:
+ * such a pair does not wait for each other. Both ranks see this alike. */
+static __device__ inline uint64_t by_rings(const struct tw_block *me, uint64_t mask, bool to)
+{
+    const int peer = me->thread;
+
+    if (me->pairs == nullptr || !tw_is_peer(me, peer) ||
+        in_pieces(me, to ? tw_in_bytes(me, peer) : tw_out_bytes(me, peer)) != 0)
+        return mask;
+    return mask & ~((uint64_t)1 << peer);
+}
+
 /* By pieces: one is sent before the one before it is taken. In place, what is taken overwrites what
  * was sent, and then what goes directly goes by pieces too. */
 static __device__ inline void rings_run(struct tw_block *me, struct tw_rings *rings)
 {
-    tw_rings_begin(me, rings, 1, me->call->sends);
+    const uint64_t writes = by_rings(me, me->call->sends, true);
+
+    tw_rings_begin(me, rings, 1, writes);
     const bool direct = me->call->direct || me->call->takes == 0;
     const uint64_t bytes = largest(me);
     const bool takes = !me->call->direct && me->call->takes != 0;
@@ -235,7 +254,7 @@ static __device__ inline void rings_run(struct tw_block *me, struct tw_rings *ri
                 piece_take(me, rings, at - step, (number - 1) % TW_GK_SLOTS);
         }
     tw_compare(me);
-    tw_rings_end(me, rings, me->call->sends, me->call->takes);
+    tw_rings_end(me, rings, writes, by_rings(me, me->call->takes, false));
 }
 
 __global__ void __launch_bounds__(TW_GK_THREADS, 1)

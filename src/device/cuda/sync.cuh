@@ -176,12 +176,18 @@ static __device__ inline bool tw_failed(const struct tw_block *me)
     return tw_load(&me->call->state->failed) != 0;
 }
 
+/* Bytes that the peer has to say it gives. */
+static __device__ inline uint64_t tw_expected(const struct tw_block *me, int peer)
+{
+    return me->pairs != nullptr ? me->pairs[peer].out_bytes : me->call->bytes;
+}
+
 /* Both records: what was expected of the peer, and what it said. */
 static __device__ inline void tw_fail_words(const struct tw_block *me, int peer,
                                             const uint32_t *words)
 {
     struct tw_gk_host *host = me->call->host;
-    const uint64_t bytes = me->pairs != nullptr ? me->pairs[peer].out_bytes : me->call->bytes;
+    const uint64_t bytes = tw_expected(me, peer);
 
     for (int i = 0; i < TW_GK_WORDS; i++) {
         tw_store(&host->mine[i], me->call->words[i]);
@@ -190,6 +196,10 @@ static __device__ inline void tw_fail_words(const struct tw_block *me, int peer,
     }
     tw_store(&host->mine[TW_GK_WORD_COUNT], (uint32_t)bytes);
     tw_store(&host->mine[TW_GK_WORD_COUNT + 1], (uint32_t)(bytes >> 32));
+    if (me->pairs != nullptr) {
+        tw_store(&host->mine[TW_GK_WORD_BACK], (uint32_t)me->pairs[peer].in_bytes);
+        tw_store(&host->mine[TW_GK_WORD_BACK + 1], (uint32_t)(me->pairs[peer].in_bytes >> 32));
+    }
 }
 
 /* The first of the rank's failures is told to the host. words: the peer's record; NULL: none */
@@ -214,14 +224,19 @@ static __device__ inline bool tw_same_kind(const uint32_t *mine, const uint32_t 
            mine[TW_GK_WORD_PATH] == theirs[TW_GK_WORD_PATH];
 }
 
-/* And peer gives as many bytes as are expected of it. */
+static __device__ inline bool tw_is_number(const uint32_t *words, uint64_t bytes)
+{
+    return words[0] == (uint32_t)bytes && words[1] == (uint32_t)(bytes >> 32);
+}
+
+/* And peer gives as many bytes as are expected of it, and expects as many as it is given. */
 static __device__ inline bool tw_same_call(const struct tw_block *me, int peer,
                                            const uint32_t *theirs)
 {
-    const uint64_t bytes = me->pairs != nullptr ? me->pairs[peer].out_bytes : me->call->bytes;
-
-    return tw_same_kind(me->call->words, theirs) && (uint32_t)bytes == theirs[TW_GK_WORD_COUNT] &&
-           (uint32_t)(bytes >> 32) == theirs[TW_GK_WORD_COUNT + 1];
+    return tw_same_kind(me->call->words, theirs) &&
+           tw_is_number(&theirs[TW_GK_WORD_COUNT], tw_expected(me, peer)) &&
+           (me->pairs == nullptr ||
+            tw_is_number(&theirs[TW_GK_WORD_BACK], me->pairs[peer].in_bytes));
 }
 
 /* peer's record of this epoch, if it is there. */
@@ -368,7 +383,9 @@ static __device__ inline void tw_record_write(const struct tw_block *me, int pee
     const uint64_t bytes = me->pairs != nullptr ? me->pairs[peer].in_bytes : call->bytes;
     const uint64_t out =
         call->direct ? call->out_word + (uint64_t)(tw_out(me, peer) - call->out) : 0;
-    const uint64_t in = call->direct ? call->in_word : 0;
+    const uint64_t in = me->pairs != nullptr ? tw_expected(me, peer)
+                        : call->direct       ? call->in_word
+                                             : 0;
 
     tw_store_pairs(record->pair[TW_GK_WORD_CALL], call->words[TW_GK_WORD_CALL],
                    call->words[TW_GK_WORD_PATH], me->epoch);

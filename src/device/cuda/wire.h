@@ -42,11 +42,12 @@
 
 /* Words of a record; each travels with the epoch behind it. */
 enum tw_gk_word {
-    TW_GK_WORD_CALL,    /* coll, type, op, 0: a byte each */
-    TW_GK_WORD_PATH,    /* root in the upper half; kernel and blocks in the lower */
-    TW_GK_WORD_COUNT,   /* two words: bytes that go to the peer */
-    TW_GK_WORD_OUT = 4, /* two words: where the peer's block goes; 0: by ring */
-    TW_GK_WORD_IN = 6,  /* two words: where the input lies; 0: not to be read by peers */
+    TW_GK_WORD_CALL,     /* coll, type, op, 0: a byte each */
+    TW_GK_WORD_PATH,     /* root in the upper half; kernel and blocks in the lower */
+    TW_GK_WORD_COUNT,    /* two words: bytes that go to the peer */
+    TW_GK_WORD_OUT = 4,  /* two words: where the peer's block goes; 0: by ring */
+    TW_GK_WORD_IN = 6,   /* two words: where the input lies; 0: not to be read by peers */
+    TW_GK_WORD_BACK = 6, /* or, where blocks differ: bytes that are expected of the peer */
     TW_GK_WORDS = 8
 };
 struct tw_gk_record {
@@ -137,7 +138,12 @@ struct tw_gk_launch {
     struct tw_gk_call call[TW_GK_JOINT_MAX];
 };
 
-/* Calls whose blocks differ: what goes to a peer and what comes from it, bytes from in and out. */
+/*
+ * Calls whose blocks differ: what goes to a peer and what comes from it, bytes from in and out.
+ * Where `sends` or `takes` lacks a peer, so many are 0. Only these two ranks may know of their
+ * blocks: they tell each other both sides, so that either sees what does not fit before it writes
+ * to the other's output.
+ */
 struct tw_gk_pair {
     uint64_t in_at, in_bytes, out_at, out_bytes;
 };
