@@ -9,25 +9,45 @@
 namespace gpu
 {
 
-static const char *const kind_names[KINDS] = {"all_reduce",     "reduce",     "broadcast",
-                                              "reduce_scatter", "all_gather", "all_to_all",
-                                              "gather",         "scatter",    "barrier"};
+static const char *const kind_names[KINDS] = {
+    "all_reduce",   "reduce",   "broadcast", "reduce_scatter",   "all_gather",
+    "all_to_all",   "gather",   "scatter",   "reduce_scatter_v", "all_gather_v",
+    "all_to_all_v", "gather_v", "scatter_v", "barrier"};
 
 const char *name(Kind kind) { return kind_names[kind]; }
-bool reduces(Kind kind) { return kind == ALL_REDUCE || kind == REDUCE || kind == REDUCE_SCATTER; }
+bool varies(Kind kind) { return kind >= REDUCE_SCATTER_V && kind <= SCATTER_V; }
+/* The collective with equal blocks. */
+static Kind plain(Kind kind)
+{
+    static const Kind kinds[] = {REDUCE_SCATTER, ALL_GATHER, ALL_TO_ALL, GATHER, SCATTER};
+    return varies(kind) ? kinds[kind - REDUCE_SCATTER_V] : kind;
+}
+
+bool reduces(Kind kind)
+{
+    return kind == ALL_REDUCE || kind == REDUCE || plain(kind) == REDUCE_SCATTER;
+}
 bool has_root(Kind kind)
 {
-    return kind == REDUCE || kind == BROADCAST || kind == GATHER || kind == SCATTER;
+    return kind == REDUCE || kind == BROADCAST || plain(kind) == GATHER || plain(kind) == SCATTER;
 }
-bool many_in(Kind kind) { return kind == REDUCE_SCATTER || kind == ALL_TO_ALL || kind == SCATTER; }
-bool many_out(Kind kind) { return kind == ALL_GATHER || kind == ALL_TO_ALL || kind == GATHER; }
+bool many_in(Kind kind)
+{
+    const Kind is = plain(kind);
+    return is == REDUCE_SCATTER || is == ALL_TO_ALL || is == SCATTER;
+}
+bool many_out(Kind kind)
+{
+    const Kind is = plain(kind);
+    return is == ALL_GATHER || is == ALL_TO_ALL || is == GATHER;
+}
 bool has_in(Kind kind, bool at_root)
 {
-    return kind != BARRIER && (at_root || (kind != BROADCAST && kind != SCATTER));
+    return kind != BARRIER && (at_root || (kind != BROADCAST && plain(kind) != SCATTER));
 }
 bool has_out(Kind kind, bool at_root)
 {
-    return kind != BARRIER && (at_root || (kind != REDUCE && kind != GATHER));
+    return kind != BARRIER && (at_root || (kind != REDUCE && plain(kind) != GATHER));
 }
 
 const char *op_name(int op)
@@ -37,9 +57,74 @@ const char *op_name(int op)
                                   : reference::name((twill_redop_t)op);
 }
 
-size_t Case::block_bytes() const { return count * reference::bytes(type); }
-size_t Case::in_count() const { return many_in(kind) ? count * (size_t)size : count; }
-size_t Case::out_count() const { return many_out(kind) ? count * (size_t)size : count; }
+/* ---- where blocks lie --------------------------------------------------------------------------
+ */
+
+size_t Case::block(int from, int to) const
+{
+    if (counts.empty())
+        return count;
+    if (kind == ALL_TO_ALL_V)
+        return counts[(size_t)(from * size + to)];
+    return counts[(size_t)(many_in(kind) ? to : from)];
+}
+
+size_t Case::in_before(int rank, int to) const
+{
+    size_t before = 0;
+    for (int peer = 0; many_in(kind) && peer < to; peer++)
+        before += block(rank, peer);
+    return before;
+}
+
+size_t Case::in_count(int rank) const
+{
+    return many_in(kind) ? in_before(rank, size) : block(rank, root);
+}
+
+size_t Case::in_first(int rank, int to) const
+{
+    const std::vector<size_t> &at = ranks[(size_t)rank].in_at;
+    return at.empty() ? in_before(rank, to) : at[(size_t)to];
+}
+
+size_t Case::out_first(int rank, int from) const
+{
+    const std::vector<size_t> &at = ranks[(size_t)rank].out_at;
+    size_t before = 0;
+
+    if (!at.empty())
+        return at[(size_t)from];
+    for (int peer = 0; many_out(kind) && peer < from; peer++)
+        before += block(peer, rank);
+    return before;
+}
+
+size_t Case::in_extent(int rank) const
+{
+    size_t extent = many_in(kind) ? 0 : in_count(rank);
+    for (int to = 0; many_in(kind) && to < size; to++)
+        if (block(rank, to) != 0)
+            extent = std::max(extent, in_first(rank, to) + block(rank, to));
+    return extent;
+}
+
+size_t Case::out_extent(int rank) const
+{
+    size_t extent = many_out(kind) ? 0 : block(root, rank);
+    for (int from = 0; many_out(kind) && from < size; from++)
+        if (block(from, rank) != 0)
+            extent = std::max(extent, out_first(rank, from) + block(from, rank));
+    return extent;
+}
+
+size_t Case::total() const
+{
+    size_t most = 0;
+    for (int rank = 0; rank < size; rank++)
+        most = std::max(most, std::max(in_extent(rank), out_extent(rank)));
+    return most;
+}
 
 /* ---- what is called ----------------------------------------------------------------------------
  */
@@ -132,6 +217,78 @@ static size_t draw_count(Random *random, const Case &c, const Limits &limits)
     return std::min(most, bytes / elem + random->below(2));
 }
 
+/* ---- blocks that differ ------------------------------------------------------------------------
+ */
+
+/* What a block has where others have `c.count`. */
+static size_t draw_block(Random *random, const Case &c, size_t most)
+{
+    switch (random->below(5)) {
+    case 0:
+        return 0;
+    case 1:
+        return std::min(most, draw_block_bytes(random, c.size) / reference::bytes(c.type));
+    case 2:
+        return random->below(c.count + 1);
+    default:
+        return c.count;
+    }
+}
+
+/* @param symmetric  each pair gives as much as it takes: ranks may be in place */
+static std::vector<size_t> draw_counts(Random *random, const Case &c, const Limits &limits,
+                                       bool symmetric)
+{
+    const size_t size = (size_t)c.size;
+    const size_t most = (limits.buffer_bytes >> (c.size > 4)) / reference::bytes(c.type) / size;
+    std::vector<size_t> counts(c.kind == ALL_TO_ALL_V ? size * size : size);
+
+    for (size_t &count : counts)
+        count = draw_block(random, c, most);
+    for (size_t from = 0; c.kind == ALL_TO_ALL_V && symmetric && from < size; from++)
+        for (size_t to = 0; to < from; to++)
+            counts[from * size + to] = counts[to * size + from];
+    return counts;
+}
+
+/* Blocks in any order, with gaps. Where a block of nothing begins may be anything, but `own` is
+ * used by ranks in place. */
+static std::vector<size_t> draw_places(Random *random, const std::vector<size_t> &blocks, int own)
+{
+    std::vector<size_t> order, at(blocks.size());
+    size_t end = random->below(9);
+
+    for (size_t i = 0; i < blocks.size(); i++)
+        order.insert(order.begin() + (long)random->below(i + 1), i);
+    for (size_t i : order) {
+        at[i] = end;
+        end += blocks[i] + (random->one_in(2) ? random->below(9) : 0);
+        if (blocks[i] == 0 && (int)i != own && random->one_in(3))
+            at[i] = SIZE_MAX / 2;
+    }
+    return at;
+}
+
+static void draw_layout(Random *random, Case *c, int rank, bool symmetric)
+{
+    RankCase &mine = c->ranks[(size_t)rank];
+    std::vector<size_t> in, out;
+
+    for (int peer = 0; peer < c->size; peer++) {
+        in.push_back(c->block(rank, peer));
+        out.push_back(c->block(peer, rank));
+    }
+    const bool both = many_in(c->kind) && many_out(c->kind);
+    if (both && !symmetric)
+        mine.in_place = false;
+    if (many_in(c->kind) && !random->one_in(3))
+        mine.in_at = draw_places(random, in, rank);
+    if (many_out(c->kind) && !random->one_in(3))
+        mine.out_at = draw_places(random, out, rank);
+    if (both && mine.in_place)
+        mine.out_at = mine.in_at;
+}
+
 /* ---- all of it ---------------------------------------------------------------------------------
  */
 
@@ -160,7 +317,7 @@ static void draw_way(Random *random, Case *c)
     c->rounds = 1 + (int)random->below(c->how == MIXED ? 4 : 3);
     if (c->how != PLAIN && c->streams == DEFAULT) /* it cannot be captured */
         c->streams = OWN;
-    const size_t most = std::max(c->in_count(), c->out_count()) * reference::bytes(c->type);
+    const size_t most = c->total() * reference::bytes(c->type);
     if (most > (size_t)4 << 20)
         c->rounds = std::min(c->rounds, most > (size_t)16 << 20 ? 1 : 2);
 }
@@ -187,6 +344,13 @@ Case draw(uint64_t seed, const Limits &limits)
     const bool aligned = random.one_in(3);
     for (int r = 0; r < c.size; r++)
         c.ranks.push_back(draw_rank(&random, aligned));
+    if (varies(c.kind)) {
+        const bool symmetric = random.one_in(2);
+
+        c.counts = draw_counts(&random, c, limits, symmetric);
+        for (int r = 0; r < c.size; r++)
+            draw_layout(&random, &c, r, symmetric);
+    }
     draw_way(&random, &c);
     return c;
 }
@@ -198,6 +362,9 @@ std::string text(const Case &c)
     static const char *const hows[] = {"plain", "graph", "mixed"};
     std::string out = format("%s of %zu %s", name(c.kind), c.count, reference::name(c.type));
 
+    for (size_t i = 0; i < c.counts.size(); i++)
+        out += format("%s%zu%s", i == 0 ? " (" : " ", c.counts[i],
+                      i + 1 == c.counts.size() ? ")" : "");
     if (reduces(c.kind))
         out += format(" %s", op_name(c.op));
     if (has_root(c.kind))
@@ -206,7 +373,8 @@ std::string text(const Case &c)
                   c.size, c.placement, c.threads ? "threads" : "group", streams[c.streams],
                   hows[c.how], c.rounds, c.await_each ? " awaited" : "", bits[c.bits]);
     for (const RankCase &rank : c.ranks)
-        out += format(" %zu/%zu%s", rank.in_shift, rank.out_shift, rank.in_place ? "!" : "");
+        out += format(" %zu/%zu%s%s", rank.in_shift, rank.out_shift, rank.in_place ? "!" : "",
+                      rank.in_at.empty() && rank.out_at.empty() ? "" : "+");
     return out;
 }
 

@@ -27,6 +27,11 @@ enum Kind {
     ALL_TO_ALL,
     GATHER,
     SCATTER,
+    REDUCE_SCATTER_V,
+    ALL_GATHER_V,
+    ALL_TO_ALL_V,
+    GATHER_V,
+    SCATTER_V,
     BARRIER,
     KINDS
 };
@@ -34,6 +39,7 @@ enum Kind {
 const char *name(Kind kind);
 bool reduces(Kind kind);
 bool has_root(Kind kind);
+bool varies(Kind kind);  /* blocks have counts of their own */
 bool many_in(Kind kind); /* sendbuf has a block for each rank */
 bool many_out(Kind kind);
 /* Does the rank read, write a buffer? Else it is ignored. */
@@ -53,7 +59,10 @@ struct RankCase {
     bool in_place = false;
     bool null_ignored = false;          /* buffers that are ignored are NULL */
     size_t in_shift = 0, out_shift = 0; /* elements off the alignment of an allocation */
-    int current = 0;                    /* device of the thread that calls, before and after */
+    /* of a call that varies: where blocks begin in buffers that have one for each rank, as the call
+     * says it; empty: packed, and not said */
+    std::vector<size_t> in_at, out_at;
+    int current = 0; /* device of the thread that calls, before and after */
 };
 
 struct Case {
@@ -62,7 +71,8 @@ struct Case {
     Kind kind = BARRIER;
     twill_type_t type = TWILL_INT8;
     int op = TWILL_SUM;
-    size_t count = 0;
+    size_t count = 0;           /* of a block */
+    std::vector<size_t> counts; /* of a call that varies: of each rank's block, or [from][to] */
     int root = 0;
     Bits bits = WILD;
     bool threads = false; /* one for each rank; else one for all, with groups */
@@ -75,9 +85,13 @@ struct Case {
     bool await_each = false; /* round, before the next is given to the device */
     std::vector<RankCase> ranks;
 
-    size_t block_bytes() const;
-    size_t in_count() const; /* elements of a sendbuf that is read */
-    size_t out_count() const;
+    /* In elements, of buffers that are read or written. */
+    size_t block(int from, int to) const;
+    size_t in_count(int rank) const;          /* without gaps between blocks */
+    size_t in_before(int rank, int to) const; /* of that, before a block */
+    size_t in_extent(int rank) const, out_extent(int rank) const;
+    size_t in_first(int rank, int to) const, out_first(int rank, int from) const;
+    size_t total() const; /* of the largest buffer there is */
 };
 
 struct Limits {
@@ -86,7 +100,7 @@ struct Limits {
     size_t buffer_bytes = 64 << 20; /* of a rank's larger buffer */
 };
 
-/* The same seed and limits give the same case. 1835 seeds that follow each other have every
+/* The same seed and limits give the same case. 2585 seeds that follow each other have every
  * collective with every type, operation and number of ranks. */
 Case draw(uint64_t seed, const Limits &limits);
 std::string text(const Case &c);

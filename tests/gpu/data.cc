@@ -203,7 +203,8 @@ Reference::~Reference()
 Bytes Reference::reduce(const Case &c, const std::vector<Bytes> &inputs,
                         const std::vector<Bytes> &scalars)
 {
-    Bytes result(c.in_count() * reference::bytes(c.type));
+    const size_t count = c.in_count(0); /* everybody's */
+    Bytes result(count * reference::bytes(c.type));
     std::vector<twill_redop_t> ops(comms_.size(), (twill_redop_t)c.op);
     const bool created = c.op >= PREMUL_VALUE;
 
@@ -213,8 +214,8 @@ Bytes Reference::reduce(const Case &c, const std::vector<Bytes> &inputs,
               comms_[r]);
     grouped([&] {
         for (size_t r = 0; r < comms_.size(); r++)
-            TWILL(twill_reduce(inputs[r].data(), r == 0 ? result.data() : nullptr, c.in_count(),
-                               c.type, ops[r], 0, comms_[r], nullptr),
+            TWILL(twill_reduce(inputs[r].data(), r == 0 ? result.data() : nullptr, count, c.type,
+                               ops[r], 0, comms_[r], nullptr),
                   comms_[r]);
     });
     for (size_t r = 0; r < comms_.size() && created; r++)
@@ -238,40 +239,39 @@ Round draw_round(const Case &c, int round)
     Round out;
 
     for (int r = 0; r < c.size; r++) {
-        const size_t count = has_in(c.kind, r == c.root) ? c.in_count() : 0;
+        const size_t count = has_in(c.kind, r == c.root) ? c.in_count(r) : 0;
         Random *scalars = c.op == PREMUL_POINTER ? &random : &fixed;
 
         out.inputs.push_back(draw_elements(&random, c.type, c.bits, count));
         out.scalars.push_back(draw_elements(scalars, c.type, c.bits, 1));
     }
-    if (reduces(c.kind) && c.count != 0)
+    if (reduces(c.kind) && c.in_count(0) != 0)
         out.result = reference_of(c.size).reduce(c, out.inputs, out.scalars);
     return out;
 }
 
 std::vector<Piece> expect(const Case &c, const Round &round, int rank, size_t out_at)
 {
-    const size_t block = c.block_bytes(), mine = (size_t)rank * block;
+    const size_t elem = reference::bytes(c.type);
     std::vector<Piece> pieces;
 
-    if (!has_out(c.kind, rank == c.root) || c.count == 0)
+    if (!has_out(c.kind, rank == c.root))
         return pieces;
-    switch (c.kind) {
-    case ALL_REDUCE:
-    case REDUCE:
-        return {{out_at, block, round.result.data()}};
-    case REDUCE_SCATTER:
-        return {{out_at, block, round.result.data() + mine}};
-    case BROADCAST:
-        return {{out_at, block, round.inputs[(size_t)c.root].data()}};
-    case SCATTER:
-        return {{out_at, block, round.inputs[(size_t)c.root].data() + mine}};
-    default:
-        for (size_t r = 0; r < (size_t)c.size; r++)
-            pieces.push_back({out_at + r * block, block,
-                              round.inputs[r].data() + (c.kind == ALL_TO_ALL ? mine : 0)});
-        return pieces;
+    for (int from = 0; from < c.size; from++) {
+        const bool one = !many_out(c.kind);
+        const int giver = one ? c.root : from;
+        const Bytes &data = reduces(c.kind) ? round.result : round.inputs[(size_t)giver];
+        const size_t count = c.block(giver, rank);
+
+        if (count != 0)
+            pieces.push_back({out_at + (one ? 0 : c.out_first(rank, from) * elem), count * elem,
+                              data.data() + c.in_before(giver, rank) * elem});
+        if (one)
+            break;
     }
+    std::sort(pieces.begin(), pieces.end(),
+              [](const Piece &a, const Piece &b) { return a.at < b.at; });
+    return pieces;
 }
 
 } // namespace gpu

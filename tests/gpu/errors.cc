@@ -164,27 +164,53 @@ TEST_F(Arguments, OtherArguments)
             TWILL_ERR_INVALID, "");
 }
 
-TEST_F(Arguments, CallsThatAreNotServed)
+/* What holds nothing on this rank may be anything; what does is looked at. */
+TEST_F(Arguments, CountsForEachRank)
 {
-    const size_t counts[2] = {8, 8};
-    const auto no = [&](enum twill_status status, const char *name) {
-        refused(status, TWILL_ERR_UNSUPPORTED, name);
+    const size_t counts[2] = {8, 8}, none[2] = {0, 0};
+    static uint32_t host[COUNT];
+    char *odd = at() + 1;
+    const auto no = [&](enum twill_status status, const char *words) {
+        refused(status, TWILL_ERR_INVALID, words);
     };
 
-    no(twill_all_gather_v(at(), at() + 1024, counts, nullptr, TWILL_INT32, comm(), stream()),
-       "all_gather_v");
-    no(twill_reduce_scatter_v(at(), at() + 1024, counts, nullptr, TWILL_INT32, TWILL_SUM, comm(),
+    no(twill_all_gather_v(host, at(), counts, nullptr, TWILL_INT32, comm(), stream()), "sendbuf");
+    no(twill_all_gather_v(at(), host, counts, nullptr, TWILL_INT32, comm(), stream()), "recvbuf");
+    no(twill_all_gather_v(at() + 1024, odd, counts, nullptr, TWILL_INT32, comm(), stream()),
+       "aligned");
+    no(twill_reduce_scatter_v(host, at(), counts, nullptr, TWILL_INT32, TWILL_SUM, comm(),
                               stream()),
-       "reduce_scatter_v");
-    no(twill_all_to_all_v(at(), counts, nullptr, at() + 1024, counts, nullptr, TWILL_INT32, comm(),
+       "host memory");
+    no(twill_all_to_all_v(host, counts, nullptr, at(), counts, nullptr, TWILL_INT32, comm(),
                           stream()),
-       "all_to_all_v");
-    no(twill_gather_v(at(), 8, at() + 1024, counts, nullptr, TWILL_INT32, 0, comm(), stream()),
-       "gather_v");
-    no(twill_scatter_v(at(), counts, nullptr, at() + 1024, 8, TWILL_INT32, 0, comm(), stream()),
-       "scatter_v");
-    no(twill_send(at(), 8, TWILL_INT32, 1, comm(), stream()), "send");
-    no(twill_recv(at(), 8, TWILL_INT32, 1, comm(), stream()), "recv");
+       "sendbuf");
+    no(twill_all_to_all_v(at(), counts, nullptr, host, counts, nullptr, TWILL_INT32, comm(),
+                          stream()),
+       "recvbuf");
+    no(twill_gather_v(at(), 8, host, counts, nullptr, TWILL_INT32, 0, comm(), stream()), "recvbuf");
+    no(twill_scatter_v(host, counts, nullptr, at(), 8, TWILL_INT32, 0, comm(), stream()),
+       "sendbuf");
+    no(twill_all_to_all_v(at(), none, nullptr, at() + 64, counts, nullptr, TWILL_INT32, comm(),
+                          stream()),
+       "itself");
+    grouped([&] {
+        for (int r = 0; r < 2; r++) {
+            TWILL(twill_all_to_all_v(host, none, nullptr, odd, none, nullptr, TWILL_INT32, comm(r),
+                                     stream(r)),
+                  comm(r));
+            TWILL(twill_all_gather_v(nullptr, host, none, nullptr, TWILL_INT32, comm(r), stream(r)),
+                  comm(r));
+            TWILL(twill_reduce_scatter_v(nullptr, nullptr, none, nullptr, TWILL_INT32, TWILL_SUM,
+                                         comm(r), stream(r)),
+                  comm(r));
+        }
+    });
+}
+
+TEST_F(Arguments, CallsThatAreNotServed)
+{
+    refused(twill_send(at(), 8, TWILL_INT32, 1, comm(), stream()), TWILL_ERR_UNSUPPORTED, "send");
+    refused(twill_recv(at(), 8, TWILL_INT32, 1, comm(), stream()), TWILL_ERR_UNSUPPORTED, "recv");
 }
 
 /* ---- devices -----------------------------------------------------------------------------------

@@ -52,6 +52,59 @@ Call reduce(size_t count, int root)
         return twill_reduce(p.in, p.out, count, TWILL_FLOAT32, TWILL_SUM, root, p.comm, p.stream);
     };
 }
+/* Calls whose blocks all have what is usual, but one that this rank says otherwise of. */
+const int MOST = 4; /* ranks */
+struct Counts {
+    Counts(size_t usual, int which, size_t count) : all(MOST, usual)
+    {
+        if (which >= 0)
+            all[(size_t)which] = count;
+    }
+    const size_t *get() const { return all.data(); }
+    std::vector<size_t> all;
+};
+Call all_gather_v(size_t usual, int which = -1, size_t count = 0)
+{
+    return [=](const Place &p) {
+        const Counts counts(usual, which, count);
+        return twill_all_gather_v(p.in, p.out, counts.get(), nullptr, TWILL_FLOAT32, p.comm,
+                                  p.stream);
+    };
+}
+Call reduce_scatter_v(size_t usual, int which = -1, size_t count = 0)
+{
+    return [=](const Place &p) {
+        const Counts counts(usual, which, count);
+        return twill_reduce_scatter_v(p.in, p.out, counts.get(), nullptr, TWILL_FLOAT32, TWILL_SUM,
+                                      p.comm, p.stream);
+    };
+}
+/* What the rank gives rank 0, and takes from it. */
+Call all_to_all_v(size_t usual, size_t gives, size_t takes)
+{
+    return [=](const Place &p) {
+        const Counts in(usual, 0, gives), out(usual, 0, takes);
+        return twill_all_to_all_v(p.in, in.get(), nullptr, p.out, out.get(), nullptr, TWILL_FLOAT32,
+                                  p.comm, p.stream);
+    };
+}
+/* Of what is usual at the root, 0. */
+Call gather_v(size_t usual, size_t count)
+{
+    return [=](const Place &p) {
+        const Counts counts(usual, -1, 0);
+        return twill_gather_v(p.in, count, p.out, counts.get(), nullptr, TWILL_FLOAT32, 0, p.comm,
+                              p.stream);
+    };
+}
+Call scatter_v(size_t usual, size_t count)
+{
+    return [=](const Place &p) {
+        const Counts counts(usual, -1, 0);
+        return twill_scatter_v(p.in, counts.get(), nullptr, p.out, count, TWILL_FLOAT32, 0, p.comm,
+                               p.stream);
+    };
+}
 Call barrier()
 {
     return [](const Place &p) { return twill_barrier(p.comm, p.stream); };
@@ -191,6 +244,77 @@ TEST(Mismatch, Collective)
               {"all_reduce", "broadcast"});
     clash_all("many", reduce_scatter(500000), all_gather(500000), {"reduce_scatter", "all_gather"});
     clash_all("barrier", all_gather(1000), barrier(), {"all_gather", "barrier"});
+}
+
+/* The counts of a pair, from both sides: small, large, of either sort, none. */
+const struct {
+    const char *what;
+    size_t usual, other;
+} pairs[] = {{"few", 100, 101},
+             {"many", 1000000, 1000001},
+             {"few for many", 400000, 50},
+             {"many for few", 50, 400000},
+             {"none", 100, 0},
+             {"some for none", 0, 100},
+             {"many for none", 0, 400000}};
+
+std::string said(size_t count) { return format(" %zu elements", count); }
+std::string heard(size_t count) { return format(" %zu from it", count); }
+
+void clash_few(const char *what, const Call &usual, const Call &other,
+               const std::vector<std::string> &words)
+{
+    SCOPED_TRACE(what);
+    step(what);
+    clash(3, true, usual, other, words);
+    clash(2, false, usual, other, words);
+}
+
+TEST(Mismatch, PairsOfAllToAllV)
+{
+    for (const auto &pair : pairs) {
+        const size_t usual = pair.usual, other = pair.other;
+        const Call all = all_to_all_v(usual, usual, usual);
+
+        /* ranks 0 and the last one: what one gives is what the other takes */
+        clash_few(pair.what, all, all_to_all_v(usual, other, usual),
+                  {"all_to_all_v", said(other), heard(usual)});
+        clash_few(pair.what, all, all_to_all_v(usual, usual, other),
+                  {"all_to_all_v", said(usual), heard(other)});
+    }
+}
+
+TEST(Mismatch, PairsOfRootedCalls)
+{
+    for (const auto &pair : pairs) {
+        const size_t usual = pair.usual, other = pair.other;
+
+        clash_few(pair.what, gather_v(usual, usual), gather_v(usual, other),
+                  {"gather_v", said(other), heard(usual)});
+        clash_few(pair.what, scatter_v(usual, usual), scatter_v(usual, other),
+                  {"scatter_v", said(usual), heard(other)});
+    }
+}
+
+/* What the last rank thinks of another's block. */
+TEST(Mismatch, CountsOfAllRanks)
+{
+    for (const auto &pair : pairs) {
+        const size_t usual = pair.usual, other = pair.other;
+
+        clash_few(pair.what, all_gather_v(usual), all_gather_v(usual, 0, other),
+                  {"all_gather_v", said(usual), heard(other)});
+        clash_few(pair.what, reduce_scatter_v(usual), reduce_scatter_v(usual, 0, other),
+                  {"reduce_scatter_v", said(other), heard(usual)});
+    }
+}
+
+TEST(Mismatch, CollectiveV)
+{
+    clash_all("few", all_gather_v(100), all_gather(100), {"all_gather_v ", "all_gather "});
+    clash_all("many", all_to_all_v(300000, 300000, 300000), reduce_scatter_v(300000),
+              {"all_to_all_v", "reduce_scatter_v"});
+    clash_all("root", gather_v(100, 100), broadcast(100, 0), {"gather_v", "broadcast"});
 }
 
 /* One rank makes a call more: it waits, and so does nobody else, until the next call. */

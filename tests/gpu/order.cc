@@ -305,7 +305,7 @@ int role_first(const std::vector<std::string> &)
     (void)reference_of(2);
     std::thread early([&] { call(0); });
     sleep_s(0.2); /* its kernel waits */
-    for (uint64_t seed = 1; seed <= 2 * 367; seed++) {
+    for (uint64_t seed = 1; seed <= 2 * 517; seed++) {
         Case c = draw(seed, limits);
 
         c.how = PLAIN; /* making a graph may wait, too */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Knows: where a case's buffers lie and what its calls are given. Never knows: in which order. */
+#include <algorithm>
+#include <cstring>
+
 #include "device/reference.h"
 #include "gpu/run.h"
 
@@ -18,8 +21,8 @@ std::pair<size_t, size_t> Prepared::shape(int rank) const
     const size_t elem = reference::bytes(c_.type);
     const bool root = rank == c_.root;
 
-    return {has_in(c_.kind, root) ? c_.in_count() * elem : IGNORED,
-            has_out(c_.kind, root) ? c_.out_count() * elem : IGNORED};
+    return {has_in(c_.kind, root) ? c_.in_extent(rank) * elem : IGNORED,
+            has_out(c_.kind, root) ? c_.out_extent(rank) * elem : IGNORED};
 }
 
 static bool is_in_place(const Case &c, int rank)
@@ -28,29 +31,56 @@ static bool is_in_place(const Case &c, int rank)
     return c.ranks[(size_t)rank].in_place && has_in(c.kind, root) && has_out(c.kind, root);
 }
 
+/* In place, one buffer is the rank's own block of the other, where that has several. */
+static size_t block_at(const Case &c, int rank)
+{
+    const size_t elem = reference::bytes(c.type);
+
+    if (many_in(c.kind) == many_out(c.kind))
+        return 0;
+    return (many_in(c.kind) ? c.in_first(rank, rank) : c.out_first(rank, rank)) * elem;
+}
+
 void Prepared::reserve(size_t local)
 {
     const Local &at = *world_->locals()[local];
     const RankCase &rank = c_.ranks[(size_t)at.rank];
     const size_t elem = reference::bytes(c_.type), scalar = region_bytes(elem, SCALAR_SHIFT);
     const auto bytes = shape(at.rank);
+    const size_t own_block = is_in_place(c_, at.rank) ? block_at(c_, at.rank) : 0;
     const size_t each = region_bytes(bytes.first, rank.in_shift * elem) +
-                        region_bytes(bytes.second, rank.out_shift * elem) + scalar;
+                        region_bytes(std::max(bytes.second, own_block), rank.out_shift * elem) +
+                        scalar;
 
     world_->locals()[local]->arena.reset((c_.how == PLAIN ? (size_t)c_.rounds : 1) * each,
                                          (size_t)c_.rounds * 2 * each);
 }
 
-static void put(const Region &region, size_t at, const Bytes &from)
+static void put(const Region &region, size_t at, const char *from, size_t bytes)
 {
-    if (!from.empty())
-        memcpy(region.up + region.at + at, from.data(), from.size());
+    if (bytes != 0)
+        memcpy(region.up + region.at + at, from, bytes);
 }
 
-/* In place, the block of a call with several lies behind those of the ranks before. */
-static size_t block_at(const Case &c, int rank)
+/* Where its blocks belong. */
+static void put_input(const Case &c, const Region &region, size_t at, int rank, const Bytes &input)
 {
-    return many_in(c.kind) != many_out(c.kind) ? (size_t)rank * c.block_bytes() : 0;
+    const size_t elem = reference::bytes(c.type);
+
+    if (!many_in(c.kind) || input.empty()) {
+        put(region, at, input.data(), input.size());
+        return;
+    }
+    for (int to = 0; to < c.size; to++)
+        if (c.block(rank, to) != 0)
+            put(region, at + c.in_first(rank, to) * elem,
+                input.data() + c.in_before(rank, to) * elem, c.block(rank, to) * elem);
+}
+
+/* In place. The own block may be of nothing, behind all others. */
+static size_t largest(const std::pair<size_t, size_t> &bytes, size_t own_block)
+{
+    return std::max(std::max(bytes.first, bytes.second), own_block);
 }
 
 /* Rounds of a graph have one set of buffers. */
@@ -70,23 +100,23 @@ void Prepared::take(size_t local, int round)
                            again ? (parts_[local][0].*which).device : nullptr, salt);
     };
     part.in_place = is_in_place(c_, at.rank);
-    part.in = region(part.in_place ? std::max(bytes.first, bytes.second) : bytes.first,
+    part.in = region(part.in_place ? largest(bytes, block_at(c_, at.rank)) : bytes.first,
                      rank.in_shift * elem, &Part::in);
     if (!part.in_place)
         part.out = region(bytes.second, rank.out_shift * elem, &Part::out);
     const size_t own_block = part.in_place ? block_at(c_, at.rank) : 0;
     const size_t in_at = many_out(c_.kind) ? own_block : 0;
     part.out_at = many_in(c_.kind) ? own_block : 0;
-    put(part.in, in_at, data.inputs[(size_t)at.rank]);
+    put_input(c_, part.in, in_at, at.rank, data.inputs[(size_t)at.rank]);
     if (c_.op == PREMUL_POINTER && reduces(c_.kind)) {
         part.scalar = region(elem, SCALAR_SHIFT, &Part::scalar);
-        put(part.scalar, 0, data.scalars[(size_t)at.rank]);
+        put(part.scalar, 0, data.scalars[(size_t)at.rank].data(), elem);
     }
     part.sendbuf = part.in.pointer() + in_at;
     part.recvbuf = (part.in_place ? part.in : part.out).pointer() + part.out_at;
-    if (rank.null_ignored && (!has_in(c_.kind, root) || c_.count == 0))
+    if (rank.null_ignored && (!has_in(c_.kind, root) || c_.in_extent(at.rank) == 0))
         part.sendbuf = nullptr;
-    if (rank.null_ignored && (!has_out(c_.kind, root) || c_.count == 0))
+    if (rank.null_ignored && (!has_out(c_.kind, root) || c_.out_extent(at.rank) == 0))
         part.recvbuf = nullptr;
     parts_[local].push_back(part);
 }
@@ -128,9 +158,53 @@ void Prepared::download(size_t local, int round, cudaStream_t stream)
                                  cudaMemcpyDeviceToHost, stream));
 }
 
-static enum twill_status call_now(const Case &c, const Part &p, twill_redop_t op, twill_comm_t comm,
-                                  cudaStream_t stream)
+/* What a rank says of its blocks: gone once the call has returned. */
+struct Counts {
+    Counts(const Case &c, int rank)
+        : in_at(c.ranks[(size_t)rank].in_at), out_at(c.ranks[(size_t)rank].out_at)
+    {
+        for (int peer = 0; peer < c.size; peer++) {
+            in.push_back(c.block(rank, peer));
+            out.push_back(c.block(peer, rank));
+        }
+    }
+    const size_t *in_displs() const { return in_at.empty() ? nullptr : in_at.data(); }
+    const size_t *out_displs() const { return out_at.empty() ? nullptr : out_at.data(); }
+
+    std::vector<size_t> in, out, in_at, out_at;
+};
+
+static enum twill_status call_varied(const Case &c, const Part &p, int rank, twill_redop_t op,
+                                     twill_comm_t comm, cudaStream_t stream)
 {
+    const Counts counts(c, rank);
+    const size_t *in = counts.in.data(), *out = counts.out.data();
+    const size_t *in_displs = counts.in_displs(), *out_displs = counts.out_displs();
+    const bool root = rank == c.root;
+
+    switch (c.kind) {
+    case REDUCE_SCATTER_V:
+        return twill_reduce_scatter_v(p.sendbuf, p.recvbuf, in, in_displs, c.type, op, comm,
+                                      stream);
+    case ALL_GATHER_V:
+        return twill_all_gather_v(p.sendbuf, p.recvbuf, out, out_displs, c.type, comm, stream);
+    case ALL_TO_ALL_V:
+        return twill_all_to_all_v(p.sendbuf, in, in_displs, p.recvbuf, out, out_displs, c.type,
+                                  comm, stream);
+    case GATHER_V:
+        return twill_gather_v(p.sendbuf, in[c.root], p.recvbuf, root ? out : nullptr,
+                              root ? out_displs : nullptr, c.type, c.root, comm, stream);
+    default:
+        return twill_scatter_v(p.sendbuf, root ? in : nullptr, root ? in_displs : nullptr,
+                               p.recvbuf, out[c.root], c.type, c.root, comm, stream);
+    }
+}
+
+static enum twill_status call_now(const Case &c, const Part &p, int rank, twill_redop_t op,
+                                  twill_comm_t comm, cudaStream_t stream)
+{
+    if (varies(c.kind))
+        return call_varied(c, p, rank, op, comm, stream);
     switch (c.kind) {
     case ALL_REDUCE:
         return twill_all_reduce(p.sendbuf, p.recvbuf, c.count, c.type, op, comm, stream);
@@ -169,7 +243,7 @@ void Prepared::call(size_t local, int round, cudaStream_t stream)
                   &op, pointed ? p.scalar.pointer() : rounds_[0].scalars[(size_t)at.rank].data(),
                   c_.type, pointed ? TWILL_SCALAR_POINTER : TWILL_SCALAR_VALUE, at.comm),
               at.comm);
-    TWILL(call_now(c_, p, op, at.comm, stream), at.comm);
+    TWILL(call_now(c_, p, at.rank, op, at.comm, stream), at.comm);
     if (created) /* the call has copied it */
         TWILL(twill_op_destroy(op, at.comm), at.comm);
     CUDA(cudaGetDevice(&after));
