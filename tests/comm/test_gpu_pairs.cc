@@ -25,7 +25,7 @@ struct Rank {
         comm.gpu = &gpu;
         gpu.comm = &comm;
         gpu.all_here = true;
-        gpu.most_blocks = 48;
+        gpu.most_blocks = 20;
         gpu.base.rank = rank;
         gpu.base.size = SIZE;
         gpu.base.layout.line_each = 1024;
@@ -171,8 +171,8 @@ TEST(GpuPairs, NothingRestsOnCounts)
         }
         const Told first = told(a, one), second = told(b, other);
         EXPECT_EQ(first.shape.kernel, second.shape.kernel);
-        EXPECT_EQ(first.shape.blocks, 48u);
-        EXPECT_EQ(second.shape.blocks, 48u);
+        EXPECT_EQ(first.shape.blocks, 20u);
+        EXPECT_EQ(second.shape.blocks, 20u);
         EXPECT_EQ(memcmp(first.wire.words, second.wire.words, sizeof first.wire.words), 0);
     }
 }
