@@ -1084,6 +1084,12 @@ TWILL_API enum twill_status twill_barrier(twill_comm_t comm, twill_stream_t stre
  * Send to one rank, which receives with an equal count and type. A blocking send may return before
  * the receive is called, when the data fits into the connection's buffer, or may wait for it.
  *
+ * On devices the sends and receives of a rank in one group are one kernel, behind the group's
+ * collectives, and none of them has ended before all have, on whichever streams they are: all of
+ * these go on behind it. There are at most 512 in a group. Ranks that share a device, and are one
+ * process's, send to each other inside one group, or on streams that do not wait for each other: the
+ * kernel of one waits for the other's.
+ *
  * @param sendbuf  [count]
  * @param peer     the receiver; this rank itself inside a group only
  *

@@ -86,7 +86,8 @@ enum twill_status tw_gpu_drain(struct tw_gpu *gpu);
 
 /** A checked call outside a group. */
 enum twill_status tw_gpu_run(const struct tw_call *call);
-/** The device calls of a closing group, in their order; others are left alone. */
+/** The device calls of a closing group, in their order, and then its sends and receives, all at
+ * once; calls for the host are left alone. */
 enum twill_status tw_gpu_run_group(const struct tw_call *calls, size_t count);
 /** Is it for the device? What ranks tell each other about the communicator goes by host memory. */
 static inline bool tw_gpu_serves(const struct tw_call *call)
@@ -165,6 +166,18 @@ enum twill_status tw_gpu_team_submit(struct tw_gpu *gpu, const struct tw_gpu_lau
 enum twill_status tw_gpu_team_wait(struct tw_gpu *gpu, uint64_t ticket);
 /** Those who wait look again. */
 void tw_gpu_team_wake(struct tw_gpu *gpu);
+
+/* For launches that do not wait for the team: they hold its lock around all of these. */
+void tw_gpu_team_lock(const struct tw_gpu *gpu);
+void tw_gpu_team_unlock(const struct tw_gpu *gpu);
+/** The rank's call comes after its last one, whichever streams they were given. */
+enum twill_status tw_gpu_stream_follow(struct tw_gpu *gpu, const struct tw_gpu_launch *launch);
+/** `to` goes on after what stands in `from` now. */
+enum twill_status tw_gpu_stream_join(struct tw_gpu *gpu, void *from, void *to);
+/** What was started on `stream`, by a launch that left its end in gpu->done (or none did, and
+ * gpu->many_streams), can be waited for. */
+enum twill_status tw_gpu_stream_note(struct tw_gpu *gpu, const struct tw_gpu_launch *launch,
+                                     void *stream);
 
 /* ---- the watch (gpu_watch.c) -------------------------------------------------------------------
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Knows: what becomes of a call on device memory: buffers checked, launch handed to the team.
+/* Knows: what becomes of a call on device memory: buffers checked, launch handed to the team, sends
+ * and receives gathered.
  * Never knows: kernels, streams' order. */
 #include "config.h"
 
@@ -9,6 +10,7 @@
 
 #include "base/cuda.h"
 #include "base/mem.h"
+#include "comm/gpu_p2p.h"
 
 /* ---- buffers -----------------------------------------------------------------------------------
  */
@@ -58,7 +60,10 @@ enum twill_status tw_gpu_call_check(const char *name, const struct tw_call *call
     const void *in = tw_gpu_holds(call, true) ? call->in : NULL;
     const void *out = tw_gpu_holds(call, false) ? call->out : NULL;
 
-    enum twill_status status = tw_gpu_shape(gpu, call, &shape);
+    enum twill_status status = TWILL_OK;
+
+    if (call->info.coll != TW_COLL_P2P)
+        status = tw_gpu_shape(gpu, call, &shape);
     if (!tw_failed(status))
         status = aligned_check(name, "sendbuf", in, elem);
     if (!tw_failed(status))
@@ -95,11 +100,13 @@ enum twill_status tw_gpu_run(const struct tw_call *call)
 {
     uint64_t ticket;
 
+    if (call->info.coll == TW_COLL_P2P)
+        return tw_gpu_p2p_run(call);
     enum twill_status status = submit(call, &ticket);
     return tw_failed(status) ? status : tw_gpu_team_wait(call->comm->gpu, ticket);
 }
 
-enum twill_status tw_gpu_run_group(const struct tw_call *calls, size_t count)
+static enum twill_status collectives_run(const struct tw_call *calls, size_t count)
 {
     uint64_t *tickets = tw_alloc(count * sizeof(*tickets));
     enum twill_status first = TWILL_OK;
@@ -109,7 +116,7 @@ enum twill_status tw_gpu_run_group(const struct tw_call *calls, size_t count)
     for (size_t i = 0; i < count; i++) {
         enum twill_status status = TWILL_OK;
 
-        if (tw_gpu_serves(&calls[i]))
+        if (tw_gpu_serves(&calls[i]) && calls[i].info.coll != TW_COLL_P2P)
             status = submit(&calls[i], &tickets[i]);
         if (tw_failed(status) && !tw_failed(first))
             first = status;
@@ -123,4 +130,21 @@ enum twill_status tw_gpu_run_group(const struct tw_call *calls, size_t count)
         tw_last_error_keep(0);
     free(tickets);
     return first;
+}
+
+enum twill_status tw_gpu_run_group(const struct tw_call *calls, size_t count)
+{
+    struct tw_gpu_batch *batches = tw_alloc(count * sizeof(*batches));
+
+    if (batches == NULL)
+        return TWILL_ERR_NOMEM;
+    enum twill_status status = tw_gpu_batches_make(calls, count, batches);
+    if (!tw_failed(status))
+        status = collectives_run(calls, count);
+    if (!tw_failed(status))
+        status = tw_gpu_batches_start(batches, count);
+    if (tw_failed(status))
+        tw_last_error_keep(0);
+    tw_gpu_batches_free(batches, count);
+    return status;
 }

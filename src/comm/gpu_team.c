@@ -122,8 +122,7 @@ void tw_gpu_team_leave(struct tw_gpu *gpu)
 /* ---- order over streams ------------------------------------------------------------------------
  */
 
-/* `to` goes on after what stands in `from` now. */
-static enum twill_status stream_join(struct tw_gpu *gpu, void *from, void *to)
+enum twill_status tw_gpu_stream_join(struct tw_gpu *gpu, void *from, void *to)
 {
     if (from == to)
         return TWILL_OK;
@@ -131,19 +130,17 @@ static enum twill_status stream_join(struct tw_gpu *gpu, void *from, void *to)
     return tw_failed(status) ? status : tw_cuda_event_await(gpu->device, gpu->event, to);
 }
 
-/*
- * The rank's call comes after its last one, whichever streams they were given. The last one's
- * stream may be gone by now, so it is not touched: but where both are of one capture. A captured
- * call and one outside captures are in the order in which the user starts the graph.
- */
-static enum twill_status stream_follow(struct tw_gpu *gpu, const struct tw_gpu_launch *launch)
+/* The last call's stream may be gone by now, so it is not touched: but where both are of one
+ * capture. A captured call and one outside captures are in the order in which the user starts the
+ * graph. */
+enum twill_status tw_gpu_stream_follow(struct tw_gpu *gpu, const struct tw_gpu_launch *launch)
 {
     const struct tw_cuda_stream *last = &gpu->last, *now = &launch->found;
     enum twill_status status = TWILL_OK;
 
     if (now->capturing) {
         if (last->capturing && last->capture == now->capture)
-            status = stream_join(gpu, gpu->stream, launch->stream);
+            status = tw_gpu_stream_join(gpu, gpu->stream, launch->stream);
     } else if (gpu->done_once && gpu->done_id != now->id) {
         gpu->many_streams = true;
         status = tw_cuda_event_await(gpu->device, gpu->done, launch->stream);
@@ -153,8 +150,7 @@ static enum twill_status stream_follow(struct tw_gpu *gpu, const struct tw_gpu_l
     return status;
 }
 
-/* What was started on `stream`, by a launch that left its end in gpu->done, can be waited for. */
-static enum twill_status stream_note(struct tw_gpu *gpu, const struct tw_gpu_launch *launch,
+enum twill_status tw_gpu_stream_note(struct tw_gpu *gpu, const struct tw_gpu_launch *launch,
                                      void *stream)
 {
     if (launch->found.capturing)
@@ -181,7 +177,7 @@ static enum twill_status launch_one(struct tw_gpu *gpu, const struct tw_gpu_laun
 {
     struct tw_gk_launch_v *wire = &gpu->team->wire;
 
-    enum twill_status status = stream_follow(gpu, launch);
+    enum twill_status status = tw_gpu_stream_follow(gpu, launch);
     if (tw_failed(status))
         return status;
     wire->launch.ranks = 1;
@@ -190,7 +186,7 @@ static enum twill_status launch_one(struct tw_gpu *gpu, const struct tw_gpu_laun
     status = tw_gk_launch(gpu->device, launch->shape.kernel, launch->type, &wire->launch,
                           launch->shape.threads, launch->stream,
                           launch->found.capturing ? NULL : gpu->done);
-    return tw_failed(status) ? status : stream_note(gpu, launch, launch->stream);
+    return tw_failed(status) ? status : tw_gpu_stream_note(gpu, launch, launch->stream);
 }
 
 static bool all_have(const struct tw_gpu_team *team)
@@ -234,9 +230,9 @@ static enum twill_status launch_all(struct tw_gpu_team *team)
         struct member *member = &team->members[i];
 
         wire_set(wire, i, &member->first->launch);
-        status = stream_follow(member->gpu, &member->first->launch);
+        status = tw_gpu_stream_follow(member->gpu, &member->first->launch);
         if (!tw_failed(status))
-            status = stream_join(member->gpu, member->first->launch.stream, first->stream);
+            status = tw_gpu_stream_join(member->gpu, member->first->launch.stream, first->stream);
     }
     if (!tw_failed(status))
         status = tw_gk_launch(team->device, first->shape.kernel, first->type, &wire->launch,
@@ -244,10 +240,10 @@ static enum twill_status launch_all(struct tw_gpu_team *team)
     for (int i = 0; i < team->ranks && !tw_failed(status); i++) {
         struct member *member = &team->members[i];
 
-        status = stream_join(member->gpu, first->stream, member->first->launch.stream);
+        status = tw_gpu_stream_join(member->gpu, first->stream, member->first->launch.stream);
         member->gpu->many_streams = true; /* the launch left its end with nobody */
         if (!tw_failed(status))
-            status = stream_note(member->gpu, &member->first->launch, first->stream);
+            status = tw_gpu_stream_note(member->gpu, &member->first->launch, first->stream);
     }
     return status;
 }
@@ -341,6 +337,9 @@ enum twill_status tw_gpu_team_wait(struct tw_gpu *gpu, uint64_t ticket)
         return tw_fail_again(status, gpu->comm->failure);
     return tw_failed(failed) ? tw_fail_again(failed, team->failure) : status;
 }
+
+void tw_gpu_team_lock(const struct tw_gpu *gpu) { (void)pthread_mutex_lock(&gpu->team->lock); }
+void tw_gpu_team_unlock(const struct tw_gpu *gpu) { (void)pthread_mutex_unlock(&gpu->team->lock); }
 
 void tw_gpu_team_wake(struct tw_gpu *gpu)
 {

@@ -32,6 +32,24 @@ static uint64_t elements(const uint32_t words[TW_GK_WORDS], enum tw_gk_word at)
     return (words[at] | (uint64_t)words[at + 1] << 32) / tw_type_bytes(type);
 }
 
+static bool is_p2p(const uint32_t words[TW_GK_WORDS])
+{
+    return words[TW_GK_WORD_CALL] >> 24 == TW_COLL_P2P;
+}
+
+static const char *name_of(const uint32_t words[TW_GK_WORDS])
+{
+    if (is_p2p(words))
+        return words[TW_GK_WORD_CALL] >> 8 & 1 ? "send" : "recv";
+    return tw_coll_name((enum tw_coll)(words[TW_GK_WORD_CALL] >> 24));
+}
+
+/* Calls, and what goes from one rank to another, are numbered apart. */
+static const char *numbered(const uint32_t words[TW_GK_WORDS])
+{
+    return is_p2p(words) ? "number" : "call";
+}
+
 void tw_gpu_call_text(const uint32_t words[TW_GK_WORDS], char text[TW_GPU_CALL_TEXT_BYTES])
 {
     const enum tw_coll coll = (enum tw_coll)(words[TW_GK_WORD_CALL] >> 24);
@@ -49,7 +67,11 @@ void tw_gpu_call_text(const uint32_t words[TW_GK_WORDS], char text[TW_GPU_CALL_T
                        (unsigned long long)elements(words, TW_GK_WORD_COUNT));
     if (rule->rooted)
         (void)snprintf(root, sizeof(root), " root %u", words[TW_GK_WORD_PATH] >> 16);
-    (void)snprintf(text, TW_GPU_CALL_TEXT_BYTES, "%s%s %s%s%s%s", rule->name, count,
+    if (is_p2p(words))
+        (void)snprintf(root, sizeof(root), " %s rank %u",
+                       words[TW_GK_WORD_CALL] >> 8 & 1 ? "to" : "from",
+                       words[TW_GK_WORD_PATH] >> 16);
+    (void)snprintf(text, TW_GPU_CALL_TEXT_BYTES, "%s%s %s%s%s%s", name_of(words), count,
                    tw_type_name(type), rule->reduces ? " " : "",
                    rule->reduces && tw_redop_name(op) != NULL ? tw_redop_name(op) : "", root);
 }
@@ -104,8 +126,8 @@ static void mismatch(struct tw_gpu *gpu, bool before)
     else
         toward_text(words, TW_GK_WORD_COUNT, TW_GK_WORD_BACK, gpu->comm->rank, theirs);
     (void)snprintf(text, sizeof(text),
-                   "calls do not match: call %u of rank %d is %s, that of rank %u %s", epoch,
-                   gpu->comm->rank, mine, peer, theirs);
+                   "calls do not match: %s %u of rank %d is %s, that of rank %u %s",
+                   numbered(words), epoch, gpu->comm->rank, mine, peer, theirs);
     fail(gpu, TWILL_ERR_MISMATCH, text);
 }
 
@@ -128,9 +150,9 @@ static void wait_follow(struct tw_gpu *gpu)
         return;
     words_read(gpu->host->wait_words, words);
     tw_gpu_call_text(words, call);
-    (void)snprintf(text, sizeof(text), "rank %d has waited %.1f s for rank %u in call %u, %s",
-                   gpu->comm->rank, (double)waited_ns * 1e-9, word(&gpu->host->wait_peer), epoch,
-                   call);
+    (void)snprintf(text, sizeof(text), "rank %d has waited %.1f s for rank %u in %s %u, %s",
+                   gpu->comm->rank, (double)waited_ns * 1e-9, word(&gpu->host->wait_peer),
+                   numbered(words), epoch, call);
     gpu->warned = true;
     if (late)
         fail(gpu, TWILL_ERR_TIMEOUT, text);

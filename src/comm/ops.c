@@ -214,12 +214,12 @@ enum twill_status tw_ops_call(const struct tw_call *call)
     enum twill_status status;
     if (tw_group_active())
         status = tw_group_add_call(call);
-    else if (tw_gpu_serves(call))
-        status = tw_gpu_run(call);
     else if (batch && call->info.peer == call->comm->rank)
         status = tw_fail(TWILL_ERR_USAGE,
                          "%s: peer %d is this rank itself: it can only be matched inside a group",
                          call->info.is_send ? "send" : "recv", call->info.peer);
+    else if (tw_gpu_serves(call))
+        status = tw_gpu_run(call);
     else if (call->stream)
         status = call_on_stream(call, batch);
     else

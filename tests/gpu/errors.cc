@@ -207,12 +207,6 @@ TEST_F(Arguments, CountsForEachRank)
     });
 }
 
-TEST_F(Arguments, CallsThatAreNotServed)
-{
-    refused(twill_send(at(), 8, TWILL_INT32, 1, comm(), stream()), TWILL_ERR_UNSUPPORTED, "send");
-    refused(twill_recv(at(), 8, TWILL_INT32, 1, comm(), stream()), TWILL_ERR_UNSUPPORTED, "recv");
-}
-
 /* ---- devices -----------------------------------------------------------------------------------
  */
 

@@ -20,6 +20,15 @@ __global__ void tw_gk_line_move(const __grid_constant__ struct tw_gk_launch laun
 __global__ void tw_gk_ring_move(const __grid_constant__ struct tw_gk_launch launch);
 __global__ void tw_gk_move_v(const __grid_constant__ struct tw_gk_launch_v launch);
 
+/* The front of a struct tw_gk_launch_p2p. */
+struct tw_gk_launch_few {
+    struct tw_gk_launch launch;
+    uint32_t ops;
+    struct tw_gk_op op[TW_GK_OPS_FEW];
+};
+__global__ void tw_gk_p2p_few(const __grid_constant__ struct tw_gk_launch_few launch);
+__global__ void tw_gk_p2p_many(const __grid_constant__ struct tw_gk_launch_p2p launch);
+
 /* X(name, twill_type_t) */
 #define TW_GK_TYPES(X)                                                                             \
     X(int8, TWILL_INT8)                                                                            \

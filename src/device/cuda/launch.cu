@@ -39,6 +39,10 @@ static const void *kernel_find(enum tw_gk_kernel kernel, twill_type_t type)
         return (const void *)tw_gk_ring_move;
     case TW_GK_MOVE_V:
         return (const void *)tw_gk_move_v;
+    case TW_GK_P2P_FEW:
+        return (const void *)tw_gk_p2p_few;
+    case TW_GK_P2P_MANY:
+        return (const void *)tw_gk_p2p_many;
     case TW_GK_LINE_REDUCE:
         return row != nullptr ? (const void *)row->line : nullptr;
     case TW_GK_RING_SCATTER:

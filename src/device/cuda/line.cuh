@@ -68,6 +68,7 @@ static __device__ inline void tw_line_begin(const struct tw_gk_launch *launch, s
     me->block = blockIdx.x % launch->blocks;
     me->blocks = launch->blocks;
     me->dead = false;
+    me->words = nullptr;
     me->epoch = tw_load(&call->state->epoch) + 1;
     me->keeps = threadIdx.x == 0 && me->blocks == 1;
     if (tw_is_clerk())

@@ -67,6 +67,7 @@ static __device__ inline bool tw_load_pairs(const void *at, uint32_t epoch, uint
 struct tw_block {
     const struct tw_gk_call *call;
     const struct tw_gk_pair *pairs; /* [size]; NULL: all blocks are alike */
+    const uint32_t *words; /* of sends and receives: what is waited for; NULL: a collective */
     uint32_t epoch;
     uint32_t block, blocks;
     uint32_t ring, rings; /* of the thread's group; how many there are */
@@ -160,7 +161,8 @@ static __device__ inline char *tw_lines(const struct tw_gk_call *call, int at, i
 struct tw_wait {
     uint32_t looks;
     uint64_t since_ns;
-    bool told; /* the host */
+    bool is_long; /* and counted as such */
+    bool tells;   /* the host */
 };
 
 static __device__ inline uint64_t tw_now_ns()
@@ -251,15 +253,21 @@ static __device__ inline bool tw_record_read(const struct tw_block *me, int peer
     return whole;
 }
 
-/* A long wait begins and ends: the host hears of the first of those that go on at once. */
-static __device__ inline void tw_wait_tell(const struct tw_block *me, int peer)
+/* The host hears of one of the long waits: of another one when that is over. */
+static __device__ inline void tw_wait_tell(const struct tw_block *me, int peer,
+                                           struct tw_wait *wait)
 {
+    const uint32_t *words = me->words != nullptr ? me->words : me->call->words;
     struct tw_gk_host *host = me->call->host;
 
-    if (atomicAdd(&me->call->state->waiting, 1) != 0)
+    if (!wait->is_long)
+        atomicAdd(&me->call->state->waiting, 1);
+    wait->is_long = true;
+    if (!wait->tells && atomicExch(&me->call->state->teller, 1) != 0)
         return;
+    wait->tells = true;
     for (int i = 0; i < TW_GK_WORDS; i++)
-        tw_store(&host->wait_words[i], me->call->words[i]);
+        tw_store(&host->wait_words[i], words[i]);
     tw_store(&host->wait_peer, (uint32_t)peer);
     tw_store(&host->wait_epoch, me->epoch);
     tw_store_release(&host->waiting, 1);
@@ -267,22 +275,27 @@ static __device__ inline void tw_wait_tell(const struct tw_block *me, int peer)
 
 static __device__ inline void tw_wait_over(const struct tw_block *me, const struct tw_wait *wait)
 {
-    if (wait->told && atomicSub(&me->call->state->waiting, 1) == 1)
+    if (wait->tells)
+        atomicExch(&me->call->state->teller, 0);
+    if (wait->is_long && atomicSub(&me->call->state->waiting, 1) == 1)
         tw_store_release(&me->call->host->waiting, 0);
 }
 
 /* The slow part of a wait for peer. True: it is over, without what was waited for. No address of
  * the fast part's variables comes here: they stay in registers. */
 static __device__ __noinline__ bool tw_wait_look(const struct tw_gk_call *call,
-                                                 const struct tw_gk_pair *pairs, uint32_t epoch,
-                                                 int peer, struct tw_wait *wait)
+                                                 const struct tw_gk_pair *pairs,
+                                                 const uint32_t *words_of, uint32_t epoch, int peer,
+                                                 struct tw_wait *wait)
 {
-    const struct tw_block me = {.call = call, .pairs = pairs, .epoch = epoch};
+    const struct tw_block me = {
+        .call = call, .pairs = pairs, .words = words_of, .epoch = epoch};
     uint32_t words[TW_GK_WORDS];
 
     if (tw_failed(&me))
         return true;
-    if (tw_record_read(&me, peer, epoch, words) && !tw_same_call(&me, peer, words)) {
+    if (words_of == nullptr && tw_record_read(&me, peer, epoch, words) &&
+        !tw_same_call(&me, peer, words)) {
         tw_fail_here(&me, peer, TW_GK_MISMATCH, words);
         return true;
     }
@@ -295,10 +308,8 @@ static __device__ __noinline__ bool tw_wait_look(const struct tw_gk_call *call,
     const uint64_t now_ns = tw_now_ns();
     if (wait->since_ns == 0)
         wait->since_ns = now_ns;
-    if (!wait->told && now_ns - wait->since_ns > TW_WAIT_NS) {
-        wait->told = true;
-        tw_wait_tell(&me, peer);
-    }
+    if (now_ns - wait->since_ns > TW_WAIT_NS)
+        tw_wait_tell(&me, peer, wait);
     return false;
 }
 
@@ -312,7 +323,7 @@ static __device__ inline bool tw_wait_until(struct tw_block *me, int peer, const
         return false;
     for (uint32_t spins = 1; !ready(); spins++) {
         if (spins % TW_SPINS_LOOK == 0 &&
-            tw_wait_look(me->call, me->pairs, me->epoch, peer, &wait)) {
+            tw_wait_look(me->call, me->pairs, me->words, me->epoch, peer, &wait)) {
             me->dead = true;
             break;
         }
@@ -428,6 +439,7 @@ static __device__ inline void tw_begin(const struct tw_gk_launch *launch,
     me->thread = (int)(threadIdx.x % TW_GK_GROUP);
     me->epoch = tw_load(&call->state->epoch) + 1;
     me->dead = false;
+    me->words = nullptr;
     me->keeps = peer == 0 && me->blocks == 1;
     if (peer < call->size && peer != call->rank) {
         tw_guard(me, peer);

@@ -30,6 +30,12 @@
  * Direct. A receiver whose record says where its output lies gets data written there, and `ended`
  * raised to the epoch when all of it is. Where every rank's record says where input and output lie,
  * sums need no rings: a rank reads its share of everybody's input, and `ended` says that too.
+ *
+ * Sends and receives have no epochs. Those from one rank to another are numbered, from 1 on, modulo
+ * 2^32, by a word in each one's state which its kernels advance. The receiver posts what it takes
+ * in the sender's memory, some operations ahead; the sender compares, and raises `done` at the
+ * receiver when it has written all of one. The data goes to the address that was posted or, where
+ * that is none, through the pair's slots, in turn over all of them.
  */
 #define TW_GK_RANKS_MAX 64   /* ranks of a communicator on devices */
 #define TW_GK_BLOCKS_MAX 128 /* blocks of a rank's kernel; with rings, half as many */
@@ -39,6 +45,10 @@
 #define TW_GK_NEAR 8         /* ranks whose memory a call names itself */
 #define TW_GK_SLOTS 2        /* of a ring */
 #define TW_GK_PREMUL 8       /* the value of TW_REDOP_PREMUL_SUM */
+#define TW_GK_COLL_P2P 14    /* the value of TW_COLL_P2P */
+#define TW_GK_POSTS 8        /* operations that a receiver posts ahead */
+#define TW_GK_OPS_FEW 16     /* sends and receives of a launch: of the kernel for few, */
+#define TW_GK_OPS_MAX 512    /* and of any */
 
 /* Words of a record; each travels with the epoch behind it. */
 enum tw_gk_word {
@@ -53,6 +63,10 @@ enum tw_gk_word {
 struct tw_gk_record {
     uint32_t pair[TW_GK_WORDS][2]; /* word, epoch */
 };
+/* Of a send (1) or a receive (0) the first word is this, and the upper half of the second the peer.
+ */
+#define TW_GK_P2P_WORD(type, is_send)                                                              \
+    ((uint32_t)TW_GK_COLL_P2P << 24 | (uint32_t)(type) << 16 | (uint32_t)(is_send) << 8)
 
 /* What peer q and this rank tell each other, for each slot and for each block or group. */
 struct tw_gk_flags {
@@ -60,10 +74,19 @@ struct tw_gk_flags {
     uint32_t ended;   /* epoch of which q's group has written all to this rank's output */
 };
 
+/* What peer q and this rank tell each other of sends and receives: number n at n % TW_GK_POSTS. */
+struct tw_gk_door {
+    struct tw_gk_record posts[TW_GK_POSTS]; /* what q takes; the number is in the epoch's place */
+    uint32_t done[TW_GK_POSTS];             /* numbers of which q has sent all */
+};
+
 /* Bytes from the start of a rank's memory. It begins with the inbox, [TW_GK_RANKS_MAX][2] struct
- * tw_gk_record, and the flags, [size][TW_GK_SLOTS_MAX] struct tw_gk_flags. "each" is per peer;
- * peers behind the rank itself count one less. */
-#define TW_GK_FLAGS_AT (TW_GK_RANKS_MAX * 2 * (uint32_t)sizeof(struct tw_gk_record))
+ * tw_gk_record, the doors, [TW_GK_RANKS_MAX] struct tw_gk_door, and the flags,
+ * [size][TW_GK_SLOTS_MAX] struct tw_gk_flags. "each" is per peer; peers behind the rank itself count
+ * one less. */
+#define TW_GK_DOORS_AT (TW_GK_RANKS_MAX * 2 * (uint32_t)sizeof(struct tw_gk_record))
+#define TW_GK_FLAGS_AT                                                                             \
+    (TW_GK_DOORS_AT + TW_GK_RANKS_MAX * (uint32_t)sizeof(struct tw_gk_door))
 struct tw_gk_layout {
     uint32_t lines, line_each; /* [2][size - 1]: line_each bytes, half of them payload */
     uint32_t ring, ring_each;  /* [size - 1] */
@@ -74,14 +97,21 @@ struct tw_gk_layout {
 struct tw_gk_counts {
     uint32_t sent, taken; /* uses of a slot: at the peer, and here */
 };
+struct tw_gk_way { /* of sends to a peer, or of receives from it */
+    uint32_t number; /* of the last one that has ended */
+    uint32_t ended;  /* groups of the running kernel that have */
+};
 struct tw_gk_state {
     uint32_t epoch;    /* of the last call that ended */
     uint32_t failed;   /* not 0: kernels of this rank end without waiting */
     uint32_t arrived;  /* blocks of the running kernel that know its epoch */
     uint32_t ended[2]; /* and those that have ended, where that is counted; of calls in turn */
-    uint32_t waiting;  /* threads that have told the host that they wait long */
+    uint32_t waiting;  /* threads that wait long */
+    uint32_t teller;   /* not 0: one of them tells the host */
     uint32_t words[2][TW_GK_WORDS]; /* records of calls in turn, the last one's too */
     struct tw_gk_counts counts[TW_GK_RANKS_MAX][TW_GK_SLOTS_MAX];
+    struct tw_gk_way ways[TW_GK_RANKS_MAX][2];           /* sends, receives */
+    uint32_t pieces[TW_GK_RANKS_MAX][TW_GK_POSTS]; /* sent so far, of sends that go on */
 };
 
 /* In pinned host memory, one for each rank: the host writes `stop`, kernels the rest. */
@@ -152,6 +182,32 @@ struct tw_gk_launch_v {
     struct tw_gk_pair pairs[TW_GK_JOINT_MAX * TW_GK_RANKS_MAX]; /* [ranks][size] */
 };
 
+/* A send or a receive. Those from one rank to another are a list, which stands together, in order,
+ * and which groups of threads of its own run. What a rank sends to itself is one list of a send and
+ * its receive in turn. */
+enum tw_gk_op_kind { TW_GK_SEND, TW_GK_RECV, TW_GK_SELF };
+struct tw_gk_op {
+    char *at;
+    uint64_t bytes;
+    uint64_t word; /* of a receive: what its post says of `at`; 0: by slots */
+    uint8_t kind;  /* enum tw_gk_op_kind */
+    uint8_t elem;  /* bytes of an element */
+    uint16_t place; /* of the rank, in the launch */
+    uint16_t peer;
+    uint16_t type; /* twill_type_t */
+    /* of a list's first; else 0 */
+    uint16_t ops;           /* how many there are */
+    uint16_t direct;        /* not 0: all right to the receiver's buffers */
+    uint16_t group, groups; /* of the rank's: the first, and how many; receives that are direct: 1 */
+};
+
+/* What is read of it ends with the last operation. */
+struct tw_gk_launch_p2p {
+    struct tw_gk_launch launch; /* of each call: rank, size, memory, layout */
+    uint32_t ops;
+    struct tw_gk_op op[TW_GK_OPS_MAX];
+};
+
 enum tw_gk_kernel {
     TW_GK_LINE_REDUCE,    /* small: sum of the blocks that come */
     TW_GK_LINE_MOVE,      /* small: blocks are put in their places */
@@ -161,8 +217,10 @@ enum tw_gk_kernel {
     TW_GK_DIRECT_SCATTER, /* as RING_SCATTER and RING_ALL, where everybody reads everybody's input
                            */
     TW_GK_DIRECT_ALL,
-    TW_GK_SCATTER_V, /* sums of blocks that differ */
-    TW_GK_MOVE_V,    /* blocks that differ are put in their places */
+    TW_GK_SCATTER_V,   /* sums of blocks that differ */
+    TW_GK_MOVE_V,      /* blocks that differ are put in their places */
+    TW_GK_P2P_FEW,     /* sends and receives, TW_GK_OPS_FEW at most */
+    TW_GK_P2P_MANY,
     TW_GK_KERNELS
 };
 

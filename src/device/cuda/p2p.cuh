@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: how an operation between two ranks is cut, and how its pieces go by the pair's slots.
+ * Never knows: when an operation begins and ends.
+ *
+ * An operation is cut into pieces. Piece k of number n goes by way k + n, modulo the ways: these are
+ * the pair's slots or, right to the buffer, the sender's groups. A group sees to every groups-th way,
+ * and to its pieces in their order. So the first piece that has not been taken is always the next
+ * one of the groups that send and take it, however many either rank has.
+ */
+#ifndef TW_DEVICE_CUDA_P2P_CUH
+#define TW_DEVICE_CUDA_P2P_CUH
+
+#include "device/cuda/data.cuh"
+#include "device/cuda/ring.cuh"
+
+#define PIECE_BYTES 8192u /* where it goes right to the buffer */
+
+/* In shared memory, of a group. */
+struct share {
+    uint32_t uses[TW_GK_SLOTS_MAX]; /* of slots: sent or taken */
+    uint32_t words[TW_GK_WORDS];      /* of the operation that goes on */
+    uint32_t list;
+    char *to; /* NULL: by slots */
+};
+
+/* A group's view of its list. */
+struct list {
+    struct tw_block me;
+    struct share *share;
+    const struct tw_gk_op *ops;
+    int peer;
+    uint32_t number;        /* of the operation before the first */
+    uint32_t group, groups; /* of the list */
+    uint32_t ways;
+    uint32_t piece_bytes;
+    bool direct;
+};
+
+/* Packets of a slot. */
+static __device__ inline uint32_t packets_of(const struct tw_gk_call *call)
+{
+    const uint32_t most = call->layout.ring_each / TW_GK_SLOTS_MAX / TW_PACKET_BYTES;
+
+    return most < TW_GK_GROUP ? most : TW_GK_GROUP;
+}
+
+/* What `from` tells `at`, in at's memory. */
+static __device__ inline struct tw_gk_door *door_of(const struct tw_gk_call *call, int at, int from)
+{
+    return (struct tw_gk_door *)(tw_mem(call, at) + TW_GK_DOORS_AT) + from;
+}
+
+static __device__ inline bool is_first(const struct list *list) { return list->me.thread == 0; }
+
+/* ---- pieces ------------------------------------------------------------------------------------
+ */
+
+struct piece {
+    uint64_t begin, end; /* places on the ways: those of the operation */
+    uint64_t lap;        /* place of way 0 in this lap */
+    uint32_t way;
+};
+
+static __device__ inline bool piece_is(const struct piece *piece)
+{
+    return piece->lap + piece->way < piece->end;
+}
+
+static __device__ inline void piece_next(const struct list *list, struct piece *piece)
+{
+    piece->way += list->groups;
+    if (piece->way >= list->ways) {
+        piece->way = list->group;
+        piece->lap += list->ways;
+    }
+}
+
+/* An operation of no bytes has one piece. */
+static __device__ inline uint64_t pieces_of(const struct list *list, uint64_t bytes)
+{
+    return bytes == 0 ? 1 : (bytes + list->piece_bytes - 1) / list->piece_bytes;
+}
+
+static __device__ inline struct piece piece_first(const struct list *list, uint64_t bytes,
+                                                  uint32_t number)
+{
+    struct piece piece;
+
+    piece.begin = number % list->ways;
+    piece.end = piece.begin + pieces_of(list, bytes);
+    piece.lap = 0;
+    piece.way = list->group;
+    while (piece.lap + piece.way < piece.begin)
+        piece_next(list, &piece);
+    return piece;
+}
+
+/* Bytes from the buffer's start, and how many. */
+static __device__ inline uint64_t piece_at(const struct list *list, const struct piece *piece)
+{
+    return (piece->lap + piece->way - piece->begin) * list->piece_bytes;
+}
+static __device__ inline uint64_t piece_bytes(const struct list *list, const struct piece *piece,
+                                              uint64_t bytes)
+{
+    const uint64_t left = bytes - piece_at(list, piece);
+
+    return left < list->piece_bytes ? left : list->piece_bytes;
+}
+
+/* ---- slots -------------------------------------------------------------------------------------
+ */
+
+/* The thread's packet of a slot. */
+static __device__ inline char *packet_of(const struct list *list, int at, int from, uint32_t slot)
+{
+    const struct tw_gk_call *call = list->me.call;
+
+    return tw_mem(call, at) + call->layout.ring +
+           (uint64_t)tw_peer_index(at, from) * call->layout.ring_each +
+           (slot * packets_of(call) + (uint32_t)list->me.thread) * TW_PACKET_BYTES;
+}
+
+/* All of the group, which waits for itself. False, to all: one of them has given up a wait. */
+static __device__ inline bool group_goes_on(const struct list *list)
+{
+    uint32_t dead;
+
+    asm volatile("{\n"
+                 "    .reg .pred mine, any;\n"
+                 "    setp.ne.u32 mine, %1, 0;\n"
+                 "    bar.red.or.pred any, %2, %3, mine;\n"
+                 "    selp.u32 %0, 1, 0, any;\n"
+                 "}"
+                 : "=r"(dead)
+                 : "r"((uint32_t)list->me.dead), "r"(1 + (int)(threadIdx.x / TW_GK_GROUP)),
+                   "n"(TW_GK_GROUP)
+                 : "memory");
+    return dead == 0;
+}
+
+/* The group's slots of a list, each by a thread: f(slot). */
+template <class F> static __device__ inline void slots_each(const struct list *list, const F &f)
+{
+    if (list->direct)
+        return;
+    for (uint32_t slot = (uint32_t)list->me.thread; slot < list->ways; slot += TW_GK_GROUP)
+        if (slot % list->groups == list->group)
+            f(slot);
+}
+
+/* All of the group. False: the communicator has failed. */
+static __device__ inline bool piece_push(struct list *list, const struct piece *piece,
+                                         const char *from, uint64_t bytes, uint32_t elem)
+{
+    struct tw_block *me = &list->me;
+    uint32_t *sent = &list->share->uses[piece->way];
+    const uint32_t own = tw_packet_bytes(me, bytes);
+    uint4 unit[TW_PACKET_UNITS];
+
+    if (own != 0)
+        tw_packet_get(from + me->thread * TW_PACKET_DATA, own, elem, unit);
+    if (is_first(list))
+        tw_wait_count(me, list->peer,
+                      &tw_flags_of(me, me->call->rank, list->peer, piece->way)->drained, *sent);
+    if (!group_goes_on(list))
+        return false;
+    if (own != 0)
+        tw_packet_store(packet_of(list, list->peer, me->call->rank, piece->way), unit, *sent + 1);
+    tw_group_sync();
+    if (is_first(list))
+        ++*sent;
+    return true;
+}
+
+static __device__ inline bool piece_pull(struct list *list, const struct piece *piece, char *to,
+                                         uint64_t bytes, uint32_t elem)
+{
+    struct tw_block *me = &list->me;
+    uint32_t *taken = &list->share->uses[piece->way];
+    const uint32_t own = tw_packet_bytes(me, bytes);
+    uint4 unit[TW_PACKET_UNITS];
+
+    if (own != 0)
+        tw_packet_wait(me, list->peer, packet_of(list, me->call->rank, list->peer, piece->way),
+                       *taken + 1, unit);
+    if (!group_goes_on(list))
+        return false;
+    if (is_first(list)) /* without a fence, as tw_slot_release */
+        tw_store(&tw_flags_of(me, list->peer, me->call->rank, piece->way)->drained, ++*taken);
+    if (own != 0)
+        tw_packet_put(to + me->thread * TW_PACKET_DATA, unit, own, elem);
+    tw_group_sync();
+    return true;
+}
+
+#endif
