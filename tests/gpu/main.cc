@@ -19,6 +19,7 @@ const struct {
 } roles[] = {{"cover", gpu::role_cover},
              {"victim", gpu::role_victim},
              {"first", gpu::role_first},
+             {"p2p", gpu::role_p2p},
              {"pool", gpu::role_pool}};
 
 int play(const char *name, const std::vector<std::string> &args)
