@@ -50,6 +50,23 @@ Post::Post(World *world, Batch *batch, Random *random)
     clear();
 }
 
+void Post::enlist()
+{
+    const Local &local = *world_->locals()[0];
+
+    TWILL(twill_register(local.comm, out_[0]->get(), out_bytes_[(size_t)local.rank], &reg_),
+          local.comm);
+}
+
+void Post::leave()
+{
+    const Local &local = *world_->locals()[0];
+
+    if (reg_ != nullptr)
+        TWILL(twill_deregister(local.comm, reg_), local.comm);
+    reg_ = nullptr;
+}
+
 void Post::clear()
 {
     for (size_t l = 0; l < out_.size(); l++) {
@@ -235,7 +252,10 @@ void run_batches(World *world, uint64_t seed, int count, size_t most, bool may_t
                     (unsigned long long)seed, i, batch.size(), threads ? ", threads" : ""));
         if (random.one_in(3))
             beside(world, memory, random.one_in(2) ? 100 : (size_t)1 << 18);
+        if (!may_thread && random.one_in(2))
+            post.enlist();
         run_batch(world, &post, threads, order, two_streams);
+        post.leave();
     }
 }
 

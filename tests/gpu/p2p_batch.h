@@ -37,6 +37,9 @@ class Post
     /* The rank's calls, those of a pair in their order. */
     void call(size_t local, int order);
     void call_on(size_t local, int order, cudaStream_t sends, cudaStream_t takes);
+    /* The outputs of a process's only rank are registered, until leave: all processes do it. */
+    void enlist();
+    void leave();
     /* Outputs as they were. */
     void clear();
     void judge();
@@ -46,6 +49,7 @@ class Post
     const Batch *batch_;
     std::vector<size_t> in_bytes_, out_bytes_;      /* by rank */
     std::vector<std::unique_ptr<Memory>> in_, out_; /* by local */
+    twill_reg_t reg_ = nullptr;
 };
 
 void wait_all(World *world);
