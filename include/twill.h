@@ -887,8 +887,7 @@ TWILL_API enum twill_status twill_op_destroy(twill_redop_t op, twill_comm_t comm
  *                            not the stated in-place form; on a device, buffers that are no memory
  *                            of it. Nothing was started, no other rank is affected, comm stays
  *                            healthy
- *         TWILL_ERR_UNSUPPORTED  on a device: the calls with a count for each rank, twill_send,
- *                            twill_recv; otherwise as the line before
+ *         TWILL_ERR_UNSUPPORTED  on a device: more than 512 sends and receives in a group
  *         TWILL_ERR_USAGE    comm is connecting, finalizing or finalized; or a graph's capture,
  * made invalid or another stream's, forbids to use the stream TWILL_ERR_BUSY     another thread is
  * inside a call of comm TWILL_ERR_NOMEM    nothing was started on this rank TWILL_ERR_PEER,
@@ -1087,8 +1086,8 @@ TWILL_API enum twill_status twill_barrier(twill_comm_t comm, twill_stream_t stre
  * On devices the sends and receives of a rank in one group are one kernel, behind the group's
  * collectives, and none of them has ended before all have, on whichever streams they are: all of
  * these go on behind it. There are at most 512 in a group. Ranks that share a device, and are one
- * process's, send to each other inside one group, or on streams that do not wait for each other: the
- * kernel of one waits for the other's.
+ * process's, send to each other inside one group, or on streams that do not wait for each other:
+ * the kernel of one waits for the other's.
  *
  * @param sendbuf  [count]
  * @param peer     the receiver; this rank itself inside a group only

@@ -100,12 +100,12 @@ void tw_hello_options(const struct tw_comm_args *args, const struct tw_params *p
     char content[40];
 
     content_text(params->plan_file, content, sizeof(content));
-    (void)snprintf(options, TW_OPTIONS_BYTES,
-                   "buffers=%s\nchannels=%d\ndeterministic=%d\nTWILL_ALGO=\"%s\"\nTWILL_PROTO=\"%s\"\n"
-                   "TWILL_PLAN_FILE=\"%s\"%s\nTWILL_SHM=%d\n",
-                   args->device == TWILL_DEVICE_HOST ? "host" : "device", args->channels,
-                   args->deterministic, params->algo, params->proto,
-                   params->plan_file, content, params->shm);
+    (void)snprintf(
+        options, TW_OPTIONS_BYTES,
+        "buffers=%s\nchannels=%d\ndeterministic=%d\nTWILL_ALGO=\"%s\"\nTWILL_PROTO=\"%s\"\n"
+        "TWILL_PLAN_FILE=\"%s\"%s\nTWILL_SHM=%d\n",
+        args->device == TWILL_DEVICE_HOST ? "host" : "device", args->channels, args->deterministic,
+        params->algo, params->proto, params->plan_file, content, params->shm);
 }
 
 /* First line in which two lists of options differ. @return false: equal */

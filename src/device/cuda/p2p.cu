@@ -21,7 +21,8 @@ static __device__ inline void words_of(const struct tw_gk_op *op, uint32_t is_se
 }
 
 /* The first thread turns to an operation. */
-static __device__ inline void op_begin(struct list *list, const struct tw_gk_op *op, uint32_t number)
+static __device__ inline void op_begin(struct list *list, const struct tw_gk_op *op,
+                                       uint32_t number)
 {
     list->me.epoch = number;
     words_of(op, op->kind == TW_GK_SEND, (uint32_t)list->peer, list->share->words);
@@ -237,7 +238,8 @@ static __device__ inline void list_self(const struct list *list)
         const struct tw_gk_op *from = &list->ops[i], *to = &list->ops[i + 1];
         struct piece piece = piece_first(list, from->bytes, i / 2);
 
-        for (; from->bytes != 0 && from->at != to->at && piece_is(&piece); piece_next(list, &piece)) {
+        for (; from->bytes != 0 && from->at != to->at && piece_is(&piece);
+             piece_next(list, &piece)) {
             const uint64_t at = piece_at(list, &piece);
 
             tw_copy(to->at + at, from->at + at, piece_bytes(list, &piece, from->bytes),
@@ -249,8 +251,7 @@ static __device__ inline void list_self(const struct list *list)
 /* The group that ends last moves the number on: it is seen by the next kernel. */
 static __device__ inline void list_end(const struct list *list)
 {
-    struct tw_gk_way *way =
-        &list->me.call->state->ways[list->peer][list->ops->kind == TW_GK_RECV];
+    struct tw_gk_way *way = &list->me.call->state->ways[list->peer][list->ops->kind == TW_GK_RECV];
 
     tw_group_sync(); /* all threads have read the number */
     if (!is_first(list))
@@ -314,8 +315,8 @@ static __device__ inline void batch_run(const struct tw_gk_launch *launch,
 {
     __shared__ struct share shares[TW_GK_THREADS / TW_GK_GROUP];
     const uint32_t place = blockIdx.x / launch->blocks;
-    const uint32_t group = blockIdx.x % launch->blocks * (blockDim.x / TW_GK_GROUP) +
-                           threadIdx.x / TW_GK_GROUP;
+    const uint32_t group =
+        blockIdx.x % launch->blocks * (blockDim.x / TW_GK_GROUP) + threadIdx.x / TW_GK_GROUP;
     struct list list;
 
     list.share = &shares[threadIdx.x / TW_GK_GROUP];

@@ -2,10 +2,10 @@
 /* Knows: how an operation between two ranks is cut, and how its pieces go by the pair's slots.
  * Never knows: when an operation begins and ends.
  *
- * An operation is cut into pieces. Piece k of number n goes by way k + n, modulo the ways: these are
- * the pair's slots or, right to the buffer, the sender's groups. A group sees to every groups-th way,
- * and to its pieces in their order. So the first piece that has not been taken is always the next
- * one of the groups that send and take it, however many either rank has.
+ * An operation is cut into pieces. Piece k of number n goes by way k + n, modulo the ways: these
+ * are the pair's slots or, right to the buffer, the sender's groups. A group sees to every
+ * groups-th way, and to its pieces in their order. So the first piece that has not been taken is
+ * always the next one of the groups that send and take it, however many either rank has.
  */
 #ifndef TW_DEVICE_CUDA_P2P_CUH
 #define TW_DEVICE_CUDA_P2P_CUH
@@ -18,7 +18,7 @@
 /* In shared memory, of a group. */
 struct share {
     uint32_t uses[TW_GK_SLOTS_MAX]; /* of slots: sent or taken */
-    uint32_t words[TW_GK_WORDS];      /* of the operation that goes on */
+    uint32_t words[TW_GK_WORDS];    /* of the operation that goes on */
     uint32_t list;
     char *to; /* NULL: by slots */
 };

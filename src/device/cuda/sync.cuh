@@ -288,8 +288,7 @@ static __device__ __noinline__ bool tw_wait_look(const struct tw_gk_call *call,
                                                  const uint32_t *words_of, uint32_t epoch, int peer,
                                                  struct tw_wait *wait)
 {
-    const struct tw_block me = {
-        .call = call, .pairs = pairs, .words = words_of, .epoch = epoch};
+    const struct tw_block me = {.call = call, .pairs = pairs, .words = words_of, .epoch = epoch};
     uint32_t words[TW_GK_WORDS];
 
     if (tw_failed(&me))

@@ -82,11 +82,10 @@ struct tw_gk_door {
 
 /* Bytes from the start of a rank's memory. It begins with the inbox, [TW_GK_RANKS_MAX][2] struct
  * tw_gk_record, the doors, [TW_GK_RANKS_MAX] struct tw_gk_door, and the flags,
- * [size][TW_GK_SLOTS_MAX] struct tw_gk_flags. "each" is per peer; peers behind the rank itself count
- * one less. */
+ * [size][TW_GK_SLOTS_MAX] struct tw_gk_flags. "each" is per peer; peers behind the rank itself
+ * count one less. */
 #define TW_GK_DOORS_AT (TW_GK_RANKS_MAX * 2 * (uint32_t)sizeof(struct tw_gk_record))
-#define TW_GK_FLAGS_AT                                                                             \
-    (TW_GK_DOORS_AT + TW_GK_RANKS_MAX * (uint32_t)sizeof(struct tw_gk_door))
+#define TW_GK_FLAGS_AT (TW_GK_DOORS_AT + TW_GK_RANKS_MAX * (uint32_t)sizeof(struct tw_gk_door))
 struct tw_gk_layout {
     uint32_t lines, line_each; /* [2][size - 1]: line_each bytes, half of them payload */
     uint32_t ring, ring_each;  /* [size - 1] */
@@ -97,7 +96,7 @@ struct tw_gk_layout {
 struct tw_gk_counts {
     uint32_t sent, taken; /* uses of a slot: at the peer, and here */
 };
-struct tw_gk_way { /* of sends to a peer, or of receives from it */
+struct tw_gk_way {   /* of sends to a peer, or of receives from it */
     uint32_t number; /* of the last one that has ended */
     uint32_t ended;  /* groups of the running kernel that have */
 };
@@ -110,7 +109,7 @@ struct tw_gk_state {
     uint32_t teller;   /* not 0: one of them tells the host */
     uint32_t words[2][TW_GK_WORDS]; /* records of calls in turn, the last one's too */
     struct tw_gk_counts counts[TW_GK_RANKS_MAX][TW_GK_SLOTS_MAX];
-    struct tw_gk_way ways[TW_GK_RANKS_MAX][2];           /* sends, receives */
+    struct tw_gk_way ways[TW_GK_RANKS_MAX][2];     /* sends, receives */
     uint32_t pieces[TW_GK_RANKS_MAX][TW_GK_POSTS]; /* sent so far, of sends that go on */
 };
 
@@ -189,16 +188,17 @@ enum tw_gk_op_kind { TW_GK_SEND, TW_GK_RECV, TW_GK_SELF };
 struct tw_gk_op {
     char *at;
     uint64_t bytes;
-    uint64_t word; /* of a receive: what its post says of `at`; 0: by slots */
-    uint8_t kind;  /* enum tw_gk_op_kind */
-    uint8_t elem;  /* bytes of an element */
+    uint64_t word;  /* of a receive: what its post says of `at`; 0: by slots */
+    uint8_t kind;   /* enum tw_gk_op_kind */
+    uint8_t elem;   /* bytes of an element */
     uint16_t place; /* of the rank, in the launch */
     uint16_t peer;
     uint16_t type; /* twill_type_t */
     /* of a list's first; else 0 */
-    uint16_t ops;           /* how many there are */
-    uint16_t direct;        /* not 0: all right to the receiver's buffers */
-    uint16_t group, groups; /* of the rank's: the first, and how many; receives that are direct: 1 */
+    uint16_t ops;    /* how many there are */
+    uint16_t direct; /* not 0: all right to the receiver's buffers */
+    uint16_t group,
+        groups; /* of the rank's: the first, and how many; receives that are direct: 1 */
 };
 
 /* What is read of it ends with the last operation. */
@@ -217,9 +217,9 @@ enum tw_gk_kernel {
     TW_GK_DIRECT_SCATTER, /* as RING_SCATTER and RING_ALL, where everybody reads everybody's input
                            */
     TW_GK_DIRECT_ALL,
-    TW_GK_SCATTER_V,   /* sums of blocks that differ */
-    TW_GK_MOVE_V,      /* blocks that differ are put in their places */
-    TW_GK_P2P_FEW,     /* sends and receives, TW_GK_OPS_FEW at most */
+    TW_GK_SCATTER_V, /* sums of blocks that differ */
+    TW_GK_MOVE_V,    /* blocks that differ are put in their places */
+    TW_GK_P2P_FEW,   /* sends and receives, TW_GK_OPS_FEW at most */
     TW_GK_P2P_MANY,
     TW_GK_KERNELS
 };
