@@ -889,10 +889,11 @@ TWILL_API enum twill_status twill_op_destroy(twill_redop_t op, twill_comm_t comm
  *                            healthy
  *         TWILL_ERR_UNSUPPORTED  on a device: more than 512 sends and receives in a group
  *         TWILL_ERR_USAGE    comm is connecting, finalizing or finalized; or a graph's capture,
- * made invalid or another stream's, forbids to use the stream TWILL_ERR_BUSY     another thread is
- * inside a call of comm TWILL_ERR_NOMEM    nothing was started on this rank TWILL_ERR_PEER,
- * TWILL_ERR_MISMATCH, TWILL_ERR_TIMEOUT, TWILL_ERR_ABORTED the communicator has failed (also before
- * this call)
+ *                            made invalid or another stream's, forbids to use the stream
+ *         TWILL_ERR_BUSY     another thread is inside a call of comm
+ *         TWILL_ERR_NOMEM    nothing was started on this rank
+ *         TWILL_ERR_PEER, TWILL_ERR_MISMATCH, TWILL_ERR_TIMEOUT, TWILL_ERR_ABORTED
+ *                            the communicator has failed (also before this call)
  *
  * In place means that sendbuf and recvbuf are exactly the stated addresses; some ranks may be in
  * place and others not.

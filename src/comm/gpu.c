@@ -230,10 +230,11 @@ static int blocks_agree(int size, const struct tw_gpu_entry *entries)
     int blocks = TW_GK_BLOCKS_MAX;
 
     for (int r = 0; r < size; r++) {
-        int mates = 0;
+        int mates = 1; /* with r itself */
 
         for (int q = 0; q < size; q++)
-            mates += memcmp(entries[q].uuid, entries[r].uuid, sizeof(entries[r].uuid)) == 0;
+            mates +=
+                q != r && memcmp(entries[q].uuid, entries[r].uuid, sizeof(entries[r].uuid)) == 0;
         if (blocks > (int)entries[r].multiprocessors / mates)
             blocks = (int)entries[r].multiprocessors / mates;
     }
