@@ -3,7 +3,7 @@
  * would come here. */
 #include "config.h"
 
-#include "cuda.h"
+#include "perf_cuda.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
  */
 #include "config.h"
 
-#include "cuda.h"
+#include "perf_cuda.h"
 
 #include <cuda_runtime_api.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "cuda.h"
+#include "perf_cuda.h"
 
 #define TILE_BYTES (1u << 20)
 

@@ -3,8 +3,8 @@
  * Never knows: values, clocks, where buffers are. */
 #include "config.h"
 
-#include "cuda.h"
 #include "nccl_api.h"
+#include "perf_cuda.h"
 #include "team.h"
 
 #define NCCL_WINDOW_SYMMETRIC 1

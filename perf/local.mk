@@ -3,7 +3,7 @@ bin_PROGRAMS += perf/twill-perf
 perf_twill_perf_SOURCES = perf/main.c perf/options.c perf/names.c perf/ops.c perf/values.c perf/expect.c \
 	perf/check.c perf/measure.c perf/team.c perf/place.c perf/place_host.c perf/place_cuda.c perf/gpu.c \
 	perf/lib_twill.c perf/lib_nccl.c perf/nccl_api.c perf/sweep.c perf/report.c perf/files.c perf/plot.c \
-	perf/cuda.h perf/nccl_api.h perf/gpu.h perf/perf.h perf/team.h
+	perf/perf_cuda.h perf/nccl_api.h perf/gpu.h perf/perf.h perf/team.h
 perf_twill_perf_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools/common
 perf_twill_perf_LDADD = libtwill_cli.la libtwill.la -lm
 # the runtime is linked statically, a second time: the library's own copy is hidden

@@ -4,7 +4,7 @@
 #include "config.h"
 
 #include "cli.h"
-#include "cuda.h"
+#include "perf_cuda.h"
 #include "team.h"
 
 int perf_place_check(const struct perf_options *options)

@@ -15,8 +15,8 @@
 
 #include <stdlib.h>
 
-#include "cuda.h"
 #include "gpu.h"
+#include "perf_cuda.h"
 #include "team.h"
 
 #define STAMPED_BYTES (32u << 20)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "cli.h"
-#include "cuda.h"
+#include "perf_cuda.h"
 #include "team.h"
 
 static bool rank_create(struct perf_team *team, int i)

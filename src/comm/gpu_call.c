@@ -132,8 +132,18 @@ static enum twill_status collectives_run(const struct tw_call *calls, size_t cou
     return first;
 }
 
+static bool some_served(const struct tw_call *calls, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (tw_gpu_serves(&calls[i]))
+            return true;
+    return false;
+}
+
 enum twill_status tw_gpu_run_group(const struct tw_call *calls, size_t count)
 {
+    if (!some_served(calls, count))
+        return TWILL_OK;
     struct tw_gpu_batch *batches = tw_alloc(count * sizeof(*batches));
 
     if (batches == NULL)
@@ -146,5 +156,6 @@ enum twill_status tw_gpu_run_group(const struct tw_call *calls, size_t count)
     if (tw_failed(status))
         tw_last_error_keep(0);
     tw_gpu_batches_free(batches, count);
+    free(batches);
     return status;
 }
