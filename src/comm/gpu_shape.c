@@ -143,16 +143,23 @@ enum twill_status tw_gpu_shape(const struct tw_gpu *gpu, const struct tw_call *c
 }
 
 static const char *const algo_names[TW_GK_KERNELS] = {
-    [TW_GK_LINE_REDUCE] = "direct_put",  [TW_GK_LINE_MOVE] = "direct",
-    [TW_GK_RING_SCATTER] = "direct",     [TW_GK_RING_ALL] = "two_shot_put",
-    [TW_GK_RING_MOVE] = "direct",        [TW_GK_DIRECT_SCATTER] = "direct_get",
-    [TW_GK_DIRECT_ALL] = "two_shot_get", [TW_GK_SCATTER_V] = "direct",
+    [TW_GK_LINE_REDUCE] = "direct_put",
+    [TW_GK_LINE_MOVE] = "direct",
+    [TW_GK_RING_SCATTER] = "direct",
+    [TW_GK_RING_ALL] = "two_shot_put",
+    [TW_GK_RING_MOVE] = "direct",
+    [TW_GK_DIRECT_SCATTER] = "direct_get",
+    [TW_GK_DIRECT_ALL] = "two_shot_get",
+    [TW_GK_SCATTER_V] = "direct",
     [TW_GK_MOVE_V] = "direct",
+    [TW_GK_P2P_FEW] = "p2p",
+    [TW_GK_P2P_MANY] = "p2p",
 };
 static const char *const proto_names[TW_GK_KERNELS] = {
     [TW_GK_LINE_REDUCE] = "lines", [TW_GK_LINE_MOVE] = "lines", [TW_GK_RING_SCATTER] = "rings",
     [TW_GK_RING_ALL] = "rings",    [TW_GK_RING_MOVE] = "rings", [TW_GK_DIRECT_SCATTER] = "direct",
     [TW_GK_DIRECT_ALL] = "direct", [TW_GK_SCATTER_V] = "rings", [TW_GK_MOVE_V] = "rings",
+    [TW_GK_P2P_FEW] = "rings",     [TW_GK_P2P_MANY] = "rings",
 };
 
 const char *tw_gpu_algo_name(const struct tw_gpu_shape *shape) { return algo_names[shape->kernel]; }
