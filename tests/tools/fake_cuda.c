@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Knows: what perf/perf_cuda.h promises, on host memory: two devices, streams that run at once, graphs
- * that note what is enqueued. Never knows: CUDA.
+/* Knows: what perf/perf_cuda.h promises, on host memory: two devices, streams that run at once,
+ * graphs that note what is enqueued. Never knows: CUDA.
  *
  * perf/twill-perf is built with it as tests/tools/perf_fake, so that what it does with GPUs is
  * tested where there are none. One thread only. fake_nccl.c enqueues its calls here. */
