@@ -163,6 +163,7 @@ double now_s()
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+/* Of tests that are about time: a rank that comes late, a wait that must last. */
 void sleep_s(double seconds) { usleep((useconds_t)(seconds * 1e6)); }
 
 bool within(double seconds, const std::function<bool()> &done)
@@ -171,7 +172,7 @@ bool within(double seconds, const std::function<bool()> &done)
     while (!done()) {
         if (now_s() > until)
             return done();
-        usleep(200);
+        usleep(200); /* what it waits for, a device or another process, gives no sign */
     }
     return true;
 }
