@@ -66,22 +66,18 @@ static int32_t channels_of(const struct tw_plan *plan, int rank)
 }
 
 /* On devices a kernel serves the call, which has the name of the plan that it is. */
-static enum twill_status choose_kernel(twill_comm_t comm, const struct tw_call_info *info,
-                                       struct twill_choice *choice)
+static void choose_kernel(twill_comm_t comm, const struct tw_call_info *info,
+                          struct twill_choice *choice)
 {
     const struct tw_call call = {.info = *info, .comm = comm};
     struct tw_gpu_shape shape;
-    enum twill_status status = tw_gpu_shape(comm->gpu, &call, &shape);
-    if (tw_failed(status)) {
-        return status;
-    }
+    tw_gpu_shape(comm->gpu, &call, &shape);
     snprintf(choice->algo, sizeof choice->algo, "%s", tw_gpu_algo_name(&shape));
     snprintf(choice->proto, sizeof choice->proto, "%s", tw_gpu_proto_name(&shape));
     choice->channels = (int32_t)shape.blocks;
     if (choice->size >= SIZE_LEAST + sizeof choice->predicted_us) {
         choice->predicted_us = 0;
     }
-    return TWILL_OK;
 }
 
 static enum twill_status choose(twill_comm_t comm, const struct tw_call_info *info,
@@ -131,7 +127,11 @@ enum twill_status twill_comm_choice(twill_comm_t comm, const char *collective, s
         info.total = count * (size_t)comm->size; /* looked at for v-variants */
     }
     if (!tw_failed(status)) {
-        status = comm->gpu ? choose_kernel(comm, &info, choice) : choose(comm, &info, choice);
+        if (comm->gpu) {
+            choose_kernel(comm, &info, choice);
+        } else {
+            status = choose(comm, &info, choice);
+        }
     }
     if (tw_failed(status)) {
         tw_last_error_keep(tw_comm_key(comm));

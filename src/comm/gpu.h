@@ -94,7 +94,7 @@ static inline bool tw_gpu_serves(const struct tw_call *call)
 {
     return call->comm->gpu != NULL && call->info.guise == TW_CALL_PLAIN;
 }
-/** There is a kernel for it, its buffers lie on the communicator's device, and its stream can be
+/** Its buffers lie on the communicator's device, and its stream can be
  * used. ERR_UNSUPPORTED; ERR_INVALID, ERR_USAGE say why not (tw_fail called). */
 enum twill_status tw_gpu_call_check(const char *name, const struct tw_call *call);
 
@@ -117,9 +117,8 @@ struct tw_gpu_shape {
     uint32_t blocks, threads;
 };
 
-/** Kernel and launch of a call, from what is equal on all ranks. */
-enum twill_status tw_gpu_shape(const struct tw_gpu *gpu, const struct tw_call *call,
-                               struct tw_gpu_shape *shape);
+/** Kernel and launch of a collective, from what is equal on all ranks. */
+void tw_gpu_shape(const struct tw_gpu *gpu, const struct tw_call *call, struct tw_gpu_shape *shape);
 /** As twill_comm_choice tells them. */
 const char *tw_gpu_algo_name(const struct tw_gpu_shape *shape);
 const char *tw_gpu_proto_name(const struct tw_gpu_shape *shape);

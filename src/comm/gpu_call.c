@@ -54,18 +54,12 @@ enum twill_status tw_gpu_call_check(const char *name, const struct tw_call *call
 {
     const struct tw_gpu *gpu = call->comm->gpu;
     const size_t elem = tw_type_bytes(call->info.type);
-    struct tw_gpu_shape shape;
-
     /* what holds nothing is not looked at */
     const void *in = tw_gpu_holds(call, true) ? call->in : NULL;
     const void *out = tw_gpu_holds(call, false) ? call->out : NULL;
 
-    enum twill_status status = TWILL_OK;
+    enum twill_status status = aligned_check(name, "sendbuf", in, elem);
 
-    if (call->info.coll != TW_COLL_P2P)
-        status = tw_gpu_shape(gpu, call, &shape);
-    if (!tw_failed(status))
-        status = aligned_check(name, "sendbuf", in, elem);
     if (!tw_failed(status))
         status = aligned_check(name, "recvbuf", out, elem);
     if (!tw_failed(status))
@@ -83,11 +77,10 @@ static enum twill_status submit(const struct tw_call *call, uint64_t *ticket)
     struct tw_gpu *gpu = call->comm->gpu;
     struct tw_gpu_launch launch = {.type = call->info.type, .stream = call->stream};
 
-    enum twill_status status = tw_gpu_shape(gpu, call, &launch.shape);
-    if (!tw_failed(status))
-        status = tw_cuda_stream_look(gpu->device, call->stream, &launch.found);
+    enum twill_status status = tw_cuda_stream_look(gpu->device, call->stream, &launch.found);
     if (tw_failed(status))
         return status;
+    tw_gpu_shape(gpu, call, &launch.shape);
     tw_gpu_fill(gpu, call, &launch.shape, &launch.call);
     if (tw_gpu_varies(call->info.coll)) {
         tw_gpu_pairs_fill(call, launch.call.sends, launch.call.takes, gpu->pairs);

@@ -113,33 +113,23 @@ static void shape_pairs(const struct tw_gpu *gpu, bool reduces, struct tw_gpu_sh
     shape->blocks = most_blocks(gpu, RING_BLOCKS_MOST);
 }
 
-enum twill_status tw_gpu_shape(const struct tw_gpu *gpu, const struct tw_call *call,
-                               struct tw_gpu_shape *shape)
+void tw_gpu_shape(const struct tw_gpu *gpu, const struct tw_call *call, struct tw_gpu_shape *shape)
 {
     const struct tw_call_info *info = &call->info;
     const uint64_t bytes = info->count * tw_type_bytes(info->type);
 
-    if (info->coll == TW_COLL_P2P)
-        return tw_fail(TWILL_ERR_UNSUPPORTED,
-                       "%s: not on device memory: this build has the collectives there",
-                       info->is_send ? "send" : "recv");
     const bool reduces = tw_coll_rule(info->coll)->reduces;
     if (tw_gpu_varies(info->coll)) {
         shape_pairs(gpu, reduces, shape);
-        return TWILL_OK;
-    }
-    if (bytes <= gpu->base.layout.line_each / 2) {
+    } else if (bytes <= gpu->base.layout.line_each / 2) {
         shape->kernel = reduces ? TW_GK_LINE_REDUCE : TW_GK_LINE_MOVE;
         shape_lines(gpu, bytes, shape);
-        return TWILL_OK;
-    }
-    if (reduces) {
+    } else if (reduces) {
         shape_sums(gpu, call, bytes, shape);
     } else {
         shape->kernel = TW_GK_RING_MOVE;
         shape_blocks(gpu, bytes, RING_BLOCK_BYTES, DIRECT_BLOCKS_MOST, shape);
     }
-    return TWILL_OK;
 }
 
 static const char *const algo_names[TW_GK_KERNELS] = {
