@@ -84,8 +84,10 @@ static bool all_reach(const struct tw_gpu *gpu, const struct tw_call *call)
         return false; /* a rank's scalar is known to it alone */
     if (gpu->all_here)
         return true;
-    return tw_gpu_reg_word(gpu, call->in, rule->in.many ? all : bytes) != 0 &&
-           (call->out == NULL || tw_gpu_reg_word(gpu, call->out, bytes) != 0);
+    if (tw_gpu_reg_word(gpu, call->in, rule->in.many ? all : bytes) == 0)
+        return false;
+    /* only an all_reduce writes to peers' outputs */
+    return info->coll != TW_COLL_ALL_REDUCE || tw_gpu_reg_word(gpu, call->out, bytes) != 0;
 }
 
 static void shape_sums(const struct tw_gpu *gpu, const struct tw_call *call, uint64_t bytes,

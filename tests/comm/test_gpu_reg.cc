@@ -66,6 +66,27 @@ TEST_F(GpuReg, RegisteredBuffersAreReadDirectly)
     EXPECT_EQ(call(mine, mine + count_).kernel, TW_GK_RING_ALL);
 }
 
+/* Only an all_reduce writes to the peers' outputs. */
+TEST_F(GpuReg, OutputsThatNobodyElseWritesNeedNotBeRegistered)
+{
+    make({0, 1});
+    apart();
+    std::vector<void *> at = {buffer(0, 2 * count_), buffer(1, 2 * count_)};
+    char *mine = static_cast<char *>(at[0]);
+    char *other = buffer(0, count_);
+    ASSERT_EQ(enlist(at, 2 * count_), TWILL_OK) << texts_[0];
+    EXPECT_EQ(call(mine, other).kernel, TW_GK_RING_ALL);
+    EXPECT_EQ(twill_reduce_scatter(mine, other, count_, TWILL_INT8, TWILL_SUM, comms_[0], nullptr),
+              TWILL_OK);
+    const auto scatter = fake::launches().back();
+    EXPECT_EQ(scatter.kernel, TW_GK_DIRECT_SCATTER);
+    EXPECT_NE(scatter.launch.call[0].direct, 0u);
+    EXPECT_EQ(scatter.launch.call[0].out_word, 0u);
+    EXPECT_EQ(twill_reduce(mine, other, count_, TWILL_INT8, TWILL_SUM, 0, comms_[0], nullptr),
+              TWILL_OK);
+    EXPECT_EQ(fake::launches().back().kernel, TW_GK_DIRECT_SCATTER);
+}
+
 /* A record names them by registration: what peers make of it is the address that they have. */
 TEST_F(GpuReg, RecordsSayWhichRegistrationAndWhereInIt)
 {
