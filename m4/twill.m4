@@ -80,8 +80,9 @@ AS_IF([test -z "$NVCC"], [tw_cuda_lack="no nvcc in $tw_cuda_where"], [
         [test -z "$tw_cuda_lib"], [tw_cuda_lack="no libcudart_static.a beside $NVCC"])])
 ])
 
-# What kernels are compiled for: machine code for each capability, and PTX of the highest for what
-# comes later. Of the list that nobody asked for, only what this nvcc knows.
+# What kernels are compiled for: machine code for each capability, and PTX for those that are not listed.
+# It is all made from one PTX, that of the lowest capability, as compiling to PTX takes most of the time
+# and the kernels ask for nothing newer. Of the list that nobody asked for, only what this nvcc knows.
 AC_DEFUN([TW_CUDA_ARCH], [
 tw_cuda_arch=
 tw_cuda_known=$("$NVCC" --list-gpu-code 2>/dev/null | tr '\n' ' ')
@@ -90,18 +91,18 @@ AS_IF([test "x$with_cuda_arch" = xdefault], [
     AS_CASE([" $tw_cuda_known"], [*" sm_$tw_arch "*], [tw_cuda_arch="$tw_cuda_arch $tw_arch"])
   done],
   [tw_cuda_arch=$(echo " $with_cuda_arch" | tr ',' ' ' | sed 's/  */ /g; s/ $//')])
-NVCC_ARCH=
 tw_cuda_ptx=
 for tw_arch in $tw_cuda_arch; do
   tw_number=$(echo "$tw_arch" | sed 's/@<:@af@:>@$//') # 90a, 100f: variants that are not listed
   AS_CASE([" $tw_cuda_known"], [*" sm_$tw_number "*], [],
           [AC_MSG_ERROR([--with-cuda-arch: $NVCC compiles for $tw_cuda_known, not for '$tw_arch'])])
-  NVCC_ARCH="$NVCC_ARCH -gencode arch=compute_$tw_arch,code=sm_$tw_arch"
-  AS_IF([test "$tw_number" -ge "${tw_cuda_ptx_number:-0}"], [tw_cuda_ptx=$tw_arch; tw_cuda_ptx_number=$tw_number])
+  AS_IF([test "$tw_number" -lt "${tw_cuda_ptx:-1000}"], [tw_cuda_ptx=$tw_number])
 done
-AS_IF([test -n "$tw_cuda_ptx"],
-      [NVCC_ARCH="$NVCC_ARCH -gencode arch=compute_$tw_cuda_ptx,code=compute_$tw_cuda_ptx"],
-      [tw_cuda_lack="$NVCC compiles for none of 80, 90 and 100"])
+AS_IF([test -z "$tw_cuda_ptx"], [tw_cuda_lack="$NVCC compiles for none of 80, 90 and 100"])
+NVCC_ARCH="-gencode arch=compute_$tw_cuda_ptx,code=compute_$tw_cuda_ptx"
+for tw_arch in $tw_cuda_arch; do
+  NVCC_ARCH="$NVCC_ARCH -gencode arch=compute_$tw_cuda_ptx,code=sm_$tw_arch"
+done
 ])
 
 # The parts work together, with this compiler.
@@ -136,7 +137,7 @@ AC_ARG_WITH([cuda], [AS_HELP_STRING([--with-cuda@<:@=DIR@:>@], [CUDA toolkit: ye
             [], [with_cuda=auto])
 AC_ARG_WITH([cuda-arch],
   [AS_HELP_STRING([--with-cuda-arch="80 90 100"],
-    [compute capabilities that kernels are compiled for, and for later ones as PTX of the highest])],
+    [compute capabilities that kernels are compiled for, and for others as PTX of the lowest])],
   [], [with_cuda_arch=default])
 AC_ARG_VAR([NVCC], [CUDA compiler])
 AC_ARG_VAR([NVCCFLAGS], [flags of the CUDA compiler])
