@@ -34,11 +34,8 @@ static __device__ inline void tw_glance_at(const struct tw_block *me, int peer,
     for (uint32_t half = 0; half < 2; half++) {
         uint32_t other;
 
-        asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(glance->first[half]), "=r"(glance->epoch[half]),
-                       "=r"(glance->second[half]), "=r"(other)
-                     : "l"(tw_inbox(me->call, me->call->rank, peer, half)->pair[TW_GK_WORD_CALL])
-                     : "memory");
+        tw_look_pairs(tw_inbox(me->call, me->call->rank, peer, half)->pair[TW_GK_WORD_CALL],
+                      &glance->first[half], &glance->epoch[half], &glance->second[half], &other);
         if (other != glance->epoch[half])
             glance->epoch[half] = ~me->epoch; /* half of it: no epoch that is asked for */
     }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "device/cuda/ptx.cuh"
 #include "twill.h"
 
 /*
@@ -81,9 +82,9 @@ template <int OP> static __device__ inline float tw_combine_float(float left, fl
     if constexpr (OP == TWILL_PROD)
         value = __fmul_rn(left, right);
     else if constexpr (OP == TWILL_MIN)
-        asm("min.NaN.f32 %0, %1, %2;" : "=f"(value) : "f"(left), "f"(right));
+        value = tw_min_nan(left, right);
     else if constexpr (OP == TWILL_MAX)
-        asm("max.NaN.f32 %0, %1, %2;" : "=f"(value) : "f"(left), "f"(right));
+        value = tw_max_nan(left, right);
     else
         value = __fadd_rn(left, right);
     return value;
@@ -183,18 +184,11 @@ struct tw_bfloat16_format {
 struct tw_float16_format {
     using bits = uint16_t;
 
-    static __device__ float widen(bits value)
-    {
-        float wide;
-
-        asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(value));
-        return wide;
-    }
+    static __device__ float widen(bits value) { return tw_half_widen(value); }
     static __device__ bits narrow(float value)
     {
-        bits narrow;
+        const bits narrow = tw_half_round(value);
 
-        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(narrow) : "f"(value));
         return value != value ? (bits)0x7e00 : narrow;
     }
 };

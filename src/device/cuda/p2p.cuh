@@ -124,19 +124,7 @@ static __device__ inline char *packet_of(const struct list *list, int at, int fr
 /* All of the group, which waits for itself. False, to all: one of them has given up a wait. */
 static __device__ inline bool group_goes_on(const struct list *list)
 {
-    uint32_t dead;
-
-    asm volatile("{\n"
-                 "    .reg .pred mine, any;\n"
-                 "    setp.ne.u32 mine, %1, 0;\n"
-                 "    bar.red.or.pred any, %2, %3, mine;\n"
-                 "    selp.u32 %0, 1, 0, any;\n"
-                 "}"
-                 : "=r"(dead)
-                 : "r"((uint32_t)list->me.dead), "r"(1 + (int)(threadIdx.x / TW_GK_GROUP)),
-                   "n"(TW_GK_GROUP)
-                 : "memory");
-    return dead == 0;
+    return tw_group_any((uint32_t)list->me.dead) == 0;
 }
 
 /* The group's slots of a list, each by a thread: f(slot). */

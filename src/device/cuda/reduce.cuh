@@ -24,9 +24,7 @@
 /* ---- values ------------------------------------------------------------------------------------
  */
 
-/* Element i of a unit that lies in words; and the other way round. Short ones go by instructions
- * that the compiler does not look into: some versions of it fall over unions and shifts of bytes.
- */
+/* Element i of a unit that lies in words; and the other way round. */
 template <class Bits> static __device__ inline Bits tw_pick(const uint32_t *words, int i)
 {
     if constexpr (sizeof(Bits) == 8) {
@@ -35,12 +33,8 @@ template <class Bits> static __device__ inline Bits tw_pick(const uint32_t *word
         return (Bits)words[i];
     } else {
         const int at = i * (int)sizeof(Bits);
-        uint32_t bits;
 
-        asm("bfe.u32 %0, %1, %2, %3;"
-            : "=r"(bits)
-            : "r"(words[at / 4]), "r"(at % 4 * 8), "r"((int)sizeof(Bits) * 8));
-        return (Bits)bits;
+        return (Bits)tw_bits_get(words[at / 4], at % 4 * 8, (int)sizeof(Bits) * 8);
     }
 }
 
@@ -54,9 +48,7 @@ template <class Bits> static __device__ inline void tw_plant(uint32_t *words, in
     } else {
         const int at = i * (int)sizeof(Bits);
 
-        asm("bfi.b32 %0, %1, %0, %2, %3;"
-            : "+r"(words[at / 4])
-            : "r"((uint32_t)bits), "r"(at % 4 * 8), "r"((int)sizeof(Bits) * 8));
+        tw_bits_put(&words[at / 4], (uint32_t)bits, at % 4 * 8, (int)sizeof(Bits) * 8);
     }
 }
 
@@ -650,7 +642,7 @@ static __device__ inline void tw_reach_begin(struct tw_block *me, struct tw_reac
         tw_record_match(me, peer, words)) {
         reach->in[peer] = tw_reached(call, peer, words, TW_GK_WORD_IN);
         reach->out[peer] = tw_reached(call, peer, words, TW_GK_WORD_OUT);
-        asm volatile("fence.acq_rel.sys;" : : : "memory");
+        tw_fence();
     }
     __syncthreads();
 }

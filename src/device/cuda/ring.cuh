@@ -8,15 +8,6 @@
 #include "device/cuda/data.cuh"
 #include "device/cuda/sync.cuh"
 
-/* A group waits for itself. */
-static __device__ inline void tw_group_sync()
-{
-    asm volatile("bar.sync %0, %1;"
-                 :
-                 : "r"(1 + (int)(threadIdx.x / TW_GK_GROUP)), "n"(TW_GK_GROUP)
-                 : "memory");
-}
-
 /* ---- packets -----------------------------------------------------------------------------------
  */
 
@@ -28,26 +19,14 @@ static __device__ inline void tw_group_sync()
 static __device__ inline void tw_quarter_store(char *at, uint32_t a, uint32_t b, uint32_t c,
                                                uint32_t use)
 {
-    const uint64_t low = (uint64_t)b << 32 | a, high = (uint64_t)use << 32 | c;
-
-    asm volatile("{.reg .b128 quarter;\n"
-                 " mov.b128 quarter, {%1, %2};\n"
-                 " st.relaxed.sys.global.b128 [%0], quarter;}"
-                 :
-                 : "l"(at), "l"(low), "l"(high)
-                 : "memory");
+    tw_store_whole(at, (uint64_t)b << 32 | a, (uint64_t)use << 32 | c);
 }
 
 static __device__ inline bool tw_quarter_load(const char *at, uint32_t use, uint32_t words[3])
 {
     uint64_t low, high;
 
-    asm volatile("{.reg .b128 quarter;\n"
-                 " ld.relaxed.sys.global.b128 quarter, [%2];\n"
-                 " mov.b128 {%0, %1}, quarter;}"
-                 : "=l"(low), "=l"(high)
-                 : "l"(at)
-                 : "memory");
+    tw_load_whole(at, &low, &high);
     words[0] = (uint32_t)low;
     words[1] = (uint32_t)(low >> 32);
     words[2] = (uint32_t)high;

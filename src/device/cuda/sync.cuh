@@ -7,56 +7,16 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "device/cuda/ptx.cuh"
 #include "device/cuda/wire.h"
 
-/* ---- memory that several devices write ---------------------------------------------------------
- */
-
-static __device__ inline uint32_t tw_load(const uint32_t *at)
-{
-    uint32_t value;
-
-    asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
-    return value;
-}
-
-static __device__ inline uint32_t tw_load_acquire(const uint32_t *at)
-{
-    uint32_t value;
-
-    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
-    return value;
-}
-
-static __device__ inline void tw_store(uint32_t *at, uint32_t value)
-{
-    asm volatile("st.relaxed.sys.global.u32 [%0], %1;" : : "l"(at), "r"(value) : "memory");
-}
-
-static __device__ inline void tw_store_release(uint32_t *at, uint32_t value)
-{
-    asm volatile("st.release.sys.global.u32 [%0], %1;" : : "l"(at), "r"(value) : "memory");
-}
-
-/* Two pairs of a word and an epoch. Each pair is 8 aligned bytes, which arrive as one. */
-static __device__ inline void tw_store_pairs(void *at, uint32_t first, uint32_t second,
-                                             uint32_t epoch)
-{
-    asm volatile("st.volatile.global.v4.u32 [%0], {%1, %2, %3, %2};"
-                 :
-                 : "l"(at), "r"(first), "r"(epoch), "r"(second)
-                 : "memory");
-}
-
+/* The pairs that tw_store_pairs leaves, if they are of the epoch. */
 static __device__ inline bool tw_load_pairs(const void *at, uint32_t epoch, uint32_t *first,
                                             uint32_t *second)
 {
     uint32_t first_epoch, second_epoch;
 
-    asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(*first), "=r"(first_epoch), "=r"(*second), "=r"(second_epoch)
-                 : "l"(at)
-                 : "memory");
+    tw_look_pairs(at, first, &first_epoch, second, &second_epoch);
     return first_epoch == epoch && second_epoch == epoch;
 }
 
@@ -154,8 +114,6 @@ static __device__ inline char *tw_lines(const struct tw_gk_call *call, int at, i
 /* ---- waiting -----------------------------------------------------------------------------------
  */
 
-#define TW_SPINS_LOOK 1024u   /* polls between looks at what could be wrong */
-#define TW_LOOKS_STOP 8u      /* looks between looks into the host's memory, which are slow */
 #define TW_WAIT_NS 1000000ull /* a wait that the host is told of */
 
 struct tw_wait {
@@ -164,14 +122,6 @@ struct tw_wait {
     bool is_long; /* and counted as such */
     bool tells;   /* the host */
 };
-
-static __device__ inline uint64_t tw_now_ns()
-{
-    uint64_t now;
-
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
-    return now;
-}
 
 static __device__ inline bool tw_failed(const struct tw_block *me)
 {

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: the instructions that C++ has no word for, and how fast the machine polls: all that
+ * kernels have of PTX. tests/emu has a header of the same functions for the CPU.
+ * Never knows: what they are for. */
+#ifndef TW_DEVICE_CUDA_PTX_CUH
+#define TW_DEVICE_CUDA_PTX_CUH
+
+#include <cstdint>
+
+#include "device/cuda/wire.h"
+
+#define TW_SPINS_LOOK 1024u /* polls between looks at what could be wrong */
+#define TW_LOOKS_STOP 8u    /* looks between looks into the host's memory, which are slow */
+
+/* ---- memory that several devices write ---------------------------------------------------------
+ */
+
+static __device__ inline uint32_t tw_load(const uint32_t *at)
+{
+    uint32_t value;
+
+    asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+    return value;
+}
+
+static __device__ inline uint32_t tw_load_acquire(const uint32_t *at)
+{
+    uint32_t value;
+
+    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+    return value;
+}
+
+static __device__ inline void tw_store(uint32_t *at, uint32_t value)
+{
+    asm volatile("st.relaxed.sys.global.u32 [%0], %1;" : : "l"(at), "r"(value) : "memory");
+}
+
+static __device__ inline void tw_store_release(uint32_t *at, uint32_t value)
+{
+    asm volatile("st.release.sys.global.u32 [%0], %1;" : : "l"(at), "r"(value) : "memory");
+}
+
+/* Before it, and behind it, for all devices. */
+static __device__ inline void tw_fence() { asm volatile("fence.acq_rel.sys;" : : : "memory"); }
+
+/* Two pairs of a word and an epoch. Each pair is 8 aligned bytes, which arrive as one. */
+static __device__ inline void tw_store_pairs(void *at, uint32_t first, uint32_t second,
+                                             uint32_t epoch)
+{
+    asm volatile("st.volatile.global.v4.u32 [%0], {%1, %2, %3, %2};"
+                 :
+                 : "l"(at), "r"(first), "r"(epoch), "r"(second)
+                 : "memory");
+}
+
+/* Both, whatever their epochs are. */
+static __device__ inline void tw_look_pairs(const void *at, uint32_t *first, uint32_t *first_epoch,
+                                            uint32_t *second, uint32_t *second_epoch)
+{
+    asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(*first), "=r"(*first_epoch), "=r"(*second), "=r"(*second_epoch)
+                 : "l"(at)
+                 : "memory");
+}
+
+/* 16 aligned bytes that arrive as one. */
+static __device__ inline void tw_store_whole(char *at, uint64_t low, uint64_t high)
+{
+    asm volatile("{.reg .b128 quarter;\n"
+                 " mov.b128 quarter, {%1, %2};\n"
+                 " st.relaxed.sys.global.b128 [%0], quarter;}"
+                 :
+                 : "l"(at), "l"(low), "l"(high)
+                 : "memory");
+}
+
+static __device__ inline void tw_load_whole(const char *at, uint64_t *low, uint64_t *high)
+{
+    asm volatile("{.reg .b128 quarter;\n"
+                 " ld.relaxed.sys.global.b128 quarter, [%2];\n"
+                 " mov.b128 {%0, %1}, quarter;}"
+                 : "=l"(*low), "=l"(*high)
+                 : "l"(at)
+                 : "memory");
+}
+
+/* ---- threads, time -----------------------------------------------------------------------------
+ */
+
+/* A group waits for itself. */
+static __device__ inline void tw_group_sync()
+{
+    asm volatile("bar.sync %0, %1;"
+                 :
+                 : "r"(1 + (int)(threadIdx.x / TW_GK_GROUP)), "n"(TW_GK_GROUP)
+                 : "memory");
+}
+
+/* The same, and to all: not 0 where it was for one of them. */
+static __device__ inline uint32_t tw_group_any(uint32_t mine)
+{
+    uint32_t any;
+
+    asm volatile("{\n"
+                 "    .reg .pred mine, any;\n"
+                 "    setp.ne.u32 mine, %1, 0;\n"
+                 "    bar.red.or.pred any, %2, %3, mine;\n"
+                 "    selp.u32 %0, 1, 0, any;\n"
+                 "}"
+                 : "=r"(any)
+                 : "r"(mine), "r"(1 + (int)(threadIdx.x / TW_GK_GROUP)), "n"(TW_GK_GROUP)
+                 : "memory");
+    return any;
+}
+
+static __device__ inline uint64_t tw_now_ns()
+{
+    uint64_t now;
+
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    return now;
+}
+
+/* ---- numbers -----------------------------------------------------------------------------------
+ */
+
+/* NaN, the canonical one, if either is; -0 is smaller than +0. */
+static __device__ inline float tw_min_nan(float left, float right)
+{
+    float value;
+
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(value) : "f"(left), "f"(right));
+    return value;
+}
+
+static __device__ inline float tw_max_nan(float left, float right)
+{
+    float value;
+
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(value) : "f"(left), "f"(right));
+    return value;
+}
+
+static __device__ inline float tw_half_widen(uint16_t value)
+{
+    float wide;
+
+    asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(value));
+    return wide;
+}
+
+/* To nearest, even. Of NaN: some NaN. */
+static __device__ inline uint16_t tw_half_round(float value)
+{
+    uint16_t narrow;
+
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(narrow) : "f"(value));
+    return narrow;
+}
+
+/* `count` bits of a word, from `at` on: read, and written. The compiler does not look into them:
+ * some versions of it fall over unions and shifts of bytes. */
+static __device__ inline uint32_t tw_bits_get(uint32_t word, int at, int count)
+{
+    uint32_t bits;
+
+    asm("bfe.u32 %0, %1, %2, %3;" : "=r"(bits) : "r"(word), "r"(at), "r"(count));
+    return bits;
+}
+
+static __device__ inline void tw_bits_put(uint32_t *word, uint32_t bits, int at, int count)
+{
+    asm("bfi.b32 %0, %1, %0, %2, %3;" : "+r"(*word) : "r"(bits), "r"(at), "r"(count));
+}
+
+#endif
