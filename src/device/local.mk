@@ -12,9 +12,13 @@ libtwill_core_la_SOURCES += \
 # Kernels (.cu) and what they share (.h, .cuh) in a build with CUDA; in one without, what answers in
 # their place. All is distributed.
 cuda_sources = src/device/cuda/launch.cu src/device/cuda/launch.h src/device/cuda/wire.h \
-	src/device/cuda/kernels.cuh src/device/cuda/ptx.cuh src/device/cuda/data.cuh src/device/cuda/sync.cuh \
-	src/device/cuda/line.cuh src/device/cuda/ring.cuh src/device/cuda/number.cuh src/device/cuda/reduce.cuh \
-	src/device/cuda/move.cu src/device/cuda/p2p.cuh src/device/cuda/p2p.cu src/device/cuda/reduce_int.cu src/device/cuda/reduce_long.cu \
+	src/device/cuda/kernels.cuh src/device/cuda/ptx.cuh src/device/cuda/data.cuh \
+	src/device/cuda/place.cuh src/device/cuda/sync.cuh src/device/cuda/call.cuh \
+	src/device/cuda/line.cuh src/device/cuda/ring.cuh src/device/cuda/move.cu \
+	src/device/cuda/p2p.cuh src/device/cuda/p2p.cu \
+	src/device/cuda/number.cuh src/device/cuda/value.cuh src/device/cuda/adder.cuh \
+	src/device/cuda/reduce_line.cuh src/device/cuda/reduce_ring.cuh src/device/cuda/reduce_direct.cuh \
+	src/device/cuda/reduce.cuh src/device/cuda/reduce_int.cu src/device/cuda/reduce_long.cu \
 	src/device/cuda/reduce_float.cu src/device/cuda/reduce_half.cu src/device/cuda/reduce_quarter.cu
 cuda_stand_in = src/device/cuda/launch_none.c src/device/cuda/launch.h src/device/cuda/wire.h
 if HAVE_CUDA

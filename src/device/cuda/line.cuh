@@ -8,7 +8,7 @@
 #ifndef TW_DEVICE_CUDA_LINE_CUH
 #define TW_DEVICE_CUDA_LINE_CUH
 
-#include "device/cuda/sync.cuh"
+#include "device/cuda/call.cuh"
 
 #define TW_CLERKS 32u
 

@@ -7,6 +7,7 @@
  * (broadcast, gather, scatter) in src/algo; lines after the flag-in-data protocol of NCCL, as its
  * authors describe it (Hu et al., "Demystifying NCCL", arXiv:2507.04786, 2025).
  */
+#include "device/cuda/call.cuh"
 #include "device/cuda/data.cuh"
 #include "device/cuda/kernels.cuh"
 #include "device/cuda/line.cuh"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Knows: how blocks of a rank's kernel and its peers' find each other: epochs, records, waits.
+/* Knows: how a thread waits for a peer: records, counters, failures, what the host hears.
  * Never knows: element types, what is moved. */
 #ifndef TW_DEVICE_CUDA_SYNC_CUH
 #define TW_DEVICE_CUDA_SYNC_CUH
@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "device/cuda/place.cuh"
 #include "device/cuda/ptx.cuh"
 #include "device/cuda/wire.h"
 
@@ -19,100 +20,6 @@ static __device__ inline bool tw_load_pairs(const void *at, uint32_t epoch, uint
     tw_look_pairs(at, first, &first_epoch, second, &second_epoch);
     return first_epoch == epoch && second_epoch == epoch;
 }
-
-/* ---- where things lie -------------------------------------------------------------------------
- */
-
-/* One block's view of its rank's call. */
-struct tw_block {
-    const struct tw_gk_call *call;
-    const struct tw_gk_pair *pairs; /* [size]; NULL: all blocks are alike */
-    const uint32_t *words; /* of sends and receives: what is waited for; NULL: a collective */
-    uint32_t epoch;
-    uint32_t block, blocks;
-    uint32_t ring, rings; /* of the thread's group; how many there are */
-    int thread;           /* of the group, where calls go by rings */
-    bool dead;            /* this thread has given up a wait and makes no other */
-    bool keeps; /* this thread is to end the call: its block was the last to learn the epoch */
-    uint32_t before[2]; /* of a peer's thread: the first words of the peer's last record */
-};
-
-static __device__ inline bool tw_has(uint64_t mask, int peer) { return mask >> peer & 1; }
-
-/* What goes to a peer and what comes from it. */
-static __device__ inline const char *tw_in(const struct tw_block *me, int peer)
-{
-    return me->call->in +
-           (me->pairs != nullptr ? me->pairs[peer].in_at : (uint64_t)peer * me->call->in_stride);
-}
-static __device__ inline char *tw_out(const struct tw_block *me, int peer)
-{
-    return me->call->out +
-           (me->pairs != nullptr ? me->pairs[peer].out_at : (uint64_t)peer * me->call->out_stride);
-}
-static __device__ inline uint64_t tw_in_bytes(const struct tw_block *me, int peer)
-{
-    if (!tw_has(me->call->sends, peer))
-        return 0;
-    return me->pairs != nullptr ? me->pairs[peer].in_bytes : me->call->bytes;
-}
-static __device__ inline uint64_t tw_out_bytes(const struct tw_block *me, int peer)
-{
-    if (!tw_has(me->call->takes, peer))
-        return 0;
-    return me->pairs != nullptr ? me->pairs[peer].out_bytes : me->call->bytes;
-}
-
-/* Ranks behind the own one, in turn. */
-static __device__ inline int tw_around(const struct tw_gk_call *call, int k)
-{
-    const int peer = call->rank + k;
-
-    return peer < call->size ? peer : peer - call->size;
-}
-
-static __device__ inline char *tw_mem(const struct tw_gk_call *call, int rank)
-{
-    return call->far != nullptr ? call->far[rank] : call->near[rank];
-}
-
-/* What rank `from` has written for rank `at`, in at's memory. */
-static __device__ inline struct tw_gk_record *tw_inbox(const struct tw_gk_call *call, int at,
-                                                       int from, uint32_t epoch)
-{
-    return (struct tw_gk_record *)tw_mem(call, at) + 2 * from + (epoch & 1);
-}
-
-/* Of a slot, or of a group or block. */
-static __device__ inline struct tw_gk_flags *tw_flags_of(const struct tw_block *me, int at,
-                                                         int from, uint32_t which)
-{
-    return (struct tw_gk_flags *)(tw_mem(me->call, at) + TW_GK_FLAGS_AT) + from * TW_GK_SLOTS_MAX +
-           which;
-}
-
-static __device__ inline struct tw_gk_flags *tw_flags(const struct tw_block *me, int at, int from)
-{
-    return tw_flags_of(me, at, from, me->ring);
-}
-
-/* Where `from` stands among the peers of `at`. */
-static __device__ inline uint32_t tw_peer_index(int at, int from)
-{
-    return (uint32_t)(from - (from > at));
-}
-
-static __device__ inline char *tw_lines(const struct tw_gk_call *call, int at, int from,
-                                        uint32_t epoch)
-{
-    const uint32_t peers = (uint32_t)call->size - 1;
-    const uint32_t which = (epoch & 1) * peers + tw_peer_index(at, from);
-
-    return tw_mem(call, at) + call->layout.lines + (uint64_t)which * call->layout.line_each;
-}
-
-/* ---- waiting -----------------------------------------------------------------------------------
- */
 
 #define TW_WAIT_NS 1000000ull /* a wait that the host is told of */
 
@@ -330,144 +237,6 @@ static __device__ inline char *tw_reached(const struct tw_gk_call *call, int pee
     const uint64_t offset = word & ((UINT64_C(1) << TW_GK_SLOT_SHIFT) - 1);
 
     return (char *)call->bases[slot * (uint64_t)call->size + (uint64_t)peer] + offset;
-}
-
-/* ---- begin and end of a call -------------------------------------------------------------------
- */
-
-/* What this call is, to a peer. */
-static __device__ inline void tw_record_write(const struct tw_block *me, int peer)
-{
-    const struct tw_gk_call *call = me->call;
-    struct tw_gk_record *record = tw_inbox(call, peer, call->rank, me->epoch);
-    const uint64_t bytes = me->pairs != nullptr ? me->pairs[peer].in_bytes : call->bytes;
-    const uint64_t out =
-        call->direct ? call->out_word + (uint64_t)(tw_out(me, peer) - call->out) : 0;
-    const uint64_t in = me->pairs != nullptr ? tw_expected(me, peer)
-                        : call->direct       ? call->in_word
-                                             : 0;
-
-    tw_store_pairs(record->pair[TW_GK_WORD_CALL], call->words[TW_GK_WORD_CALL],
-                   call->words[TW_GK_WORD_PATH], me->epoch);
-    tw_store_pairs(record->pair[TW_GK_WORD_COUNT], (uint32_t)bytes, (uint32_t)(bytes >> 32),
-                   me->epoch);
-    tw_store_pairs(record->pair[TW_GK_WORD_OUT], (uint32_t)out, (uint32_t)(out >> 32), me->epoch);
-    tw_store_pairs(record->pair[TW_GK_WORD_IN], (uint32_t)in, (uint32_t)(in >> 32), me->epoch);
-}
-
-/* Until peer has ended the call before the last one: its last record is there. */
-static __device__ inline void tw_guard(struct tw_block *me, int peer)
-{
-    const struct tw_gk_record *record = tw_inbox(me->call, me->call->rank, peer, me->epoch - 1);
-    uint32_t first = 0, second = 0;
-
-    (void)tw_wait_until(me, peer, [&] {
-        return tw_load_pairs(record->pair[TW_GK_WORD_CALL], me->epoch - 1, &first, &second);
-    });
-    me->before[0] = first;
-    me->before[1] = second;
-}
-
-/*
- * All threads. Finds the block's rank and epoch; the first block tells the peers. On return peers
- * may be written to. A rank that has failed goes on without waiting for anybody.
- */
-static __device__ inline void tw_begin(const struct tw_gk_launch *launch,
-                                       const struct tw_gk_pair *pairs, struct tw_block *me)
-{
-    const uint32_t place = blockIdx.x / launch->blocks;
-    const struct tw_gk_call *call = &launch->call[place];
-    const int peer = (int)threadIdx.x;
-
-    me->call = call;
-    me->pairs = pairs != nullptr ? pairs + place * (uint32_t)call->size : nullptr;
-    me->block = blockIdx.x % launch->blocks;
-    me->blocks = launch->blocks;
-    me->ring = me->block * (blockDim.x / TW_GK_GROUP) + threadIdx.x / TW_GK_GROUP;
-    me->rings = launch->blocks * (blockDim.x / TW_GK_GROUP);
-    me->thread = (int)(threadIdx.x % TW_GK_GROUP);
-    me->epoch = tw_load(&call->state->epoch) + 1;
-    me->dead = false;
-    me->words = nullptr;
-    me->keeps = peer == 0 && me->blocks == 1;
-    if (peer < call->size && peer != call->rank) {
-        tw_guard(me, peer);
-        if (me->block == 0)
-            tw_record_write(me, peer);
-    }
-    __syncthreads();
-    /* all threads have read the epoch */
-    if (peer == 0 && me->blocks > 1)
-        me->keeps = atomicAdd(&call->state->arrived, 1) == me->blocks - 1;
-}
-
-/* Was each peer's last call what this rank's was? A call that needs nothing of the others may have
- * ended before that could be seen. */
-static __device__ inline void tw_compare_before(const struct tw_block *me, int peer)
-{
-    const uint32_t *mine = me->call->state->words[(me->epoch - 1) & 1];
-    uint32_t theirs[TW_GK_WORDS];
-
-    if (me->dead ||
-        (mine[TW_GK_WORD_CALL] == me->before[0] && mine[TW_GK_WORD_PATH] == me->before[1]))
-        return;
-    if (tw_record_read(me, peer, me->epoch - 1, theirs))
-        tw_fail_here(me, peer, TW_GK_MISMATCH_BEFORE, theirs);
-}
-
-/* All threads: is every peer that this rank takes from in the same call? */
-static __device__ inline void tw_compare(struct tw_block *me)
-{
-    const int peer = (int)threadIdx.x;
-    uint32_t words[TW_GK_WORDS];
-
-    if (me->block != 0 || peer >= me->call->size || peer == me->call->rank)
-        return;
-    tw_compare_before(me, peer);
-    if (tw_has(me->call->takes, peer))
-        tw_record_match(me, peer, words);
-}
-
-#define TW_EPOCH_SWEEP 0x3fffffffu
-
-/* All threads: what lies in the lines from 2^30 calls ago must not look like today's. This call's
- * epoch is the one that it takes longest to come back to: 0 is an epoch like others. */
-static __device__ __noinline__ void tw_sweep(const struct tw_block *me)
-{
-    const int first = me->call->rank == 0 ? 1 : 0;
-    uint4 *lines = (uint4 *)tw_lines(me->call, me->call->rank, first, me->epoch);
-    const uint64_t count =
-        (uint64_t)(me->call->size - 1) * me->call->layout.line_each / sizeof(uint4);
-    const uint64_t threads = (uint64_t)me->blocks * blockDim.x;
-    struct tw_gk_state *state = me->call->state;
-
-    __syncthreads();
-    if (threadIdx.x == 0) { /* all blocks have read what they take */
-        atomicAdd(&state->ended[me->epoch & 1], 1);
-        while (tw_load(&state->ended[me->epoch & 1]) < me->blocks) {
-        }
-    }
-    __syncthreads();
-    for (uint64_t i = (uint64_t)me->block * blockDim.x + threadIdx.x; i < count; i += threads)
-        lines[i] = make_uint4(me->epoch, me->epoch, me->epoch, me->epoch);
-}
-
-/* All threads: the block is done. That which was the last to learn the epoch moves it on: it is
- * seen by the next kernel, which starts when all blocks have ended. */
-static __device__ inline void tw_end(const struct tw_block *me)
-{
-    struct tw_gk_state *state = me->call->state;
-    const bool sweeps = ((me->epoch + 1) & TW_EPOCH_SWEEP) < 2;
-
-    if (sweeps)
-        tw_sweep(me);
-    if (!me->keeps)
-        return;
-    for (int i = 0; i < TW_GK_WORD_OUT; i++)
-        state->words[me->epoch & 1][i] = me->call->words[i];
-    state->ended[(me->epoch + 1) & 1] = 0;
-    state->arrived = 0;
-    state->epoch = me->epoch;
 }
 
 #endif
