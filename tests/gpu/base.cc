@@ -149,6 +149,7 @@ bool wait_within(int device, cudaStream_t stream, double seconds)
         const cudaError_t error = cudaStreamQuery(stream);
         if (error != cudaErrorNotReady)
             CUDA(error);
+        (void)cudaGetLastError(); /* to be asked too early is no error, but kept as one */
         return error == cudaSuccess;
     });
 }

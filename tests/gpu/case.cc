@@ -174,9 +174,27 @@ static size_t near(Random *random, size_t middle, size_t around)
     return middle + random->below(2 * around + 1) - std::min(around, middle);
 }
 
-static size_t draw_block_bytes(Random *random, int size)
+static size_t draw_small_bytes(Random *random, const Limits &limits)
+{
+    switch (random->below(6)) {
+    case 0:
+        return near(random, 8 * random->below(40), 3);
+    case 1:
+        return near(random, limits.line_bytes, 17);
+    case 2:
+        return near(random, limits.piece_bytes * (1 + random->below(9)), 17);
+    case 3: /* all groups' slots, some times */
+        return near(random, limits.piece_bytes * 16 * (1 + random->below(5)), 17);
+    default:
+        return random->below(limits.buffer_bytes >> random->below(8));
+    }
+}
+
+static size_t draw_block_bytes(Random *random, int size, const Limits &limits)
 {
     static const size_t few[] = {0, 1, 2, 7};
+    if (limits.line_bytes != 0)
+        return draw_small_bytes(random, limits);
     const size_t lot = random->below(100);
 
     if (lot < 16)
@@ -208,7 +226,7 @@ static size_t draw_count(Random *random, const Case &c, const Limits &limits)
     const size_t most = (limits.buffer_bytes >> (c.size > 4)) / elem / blocks;
     /* a share of the whole is what borders are about, in an all_reduce */
     const bool shares = c.kind == ALL_REDUCE && random->one_in(3);
-    size_t bytes = draw_block_bytes(random, c.size);
+    size_t bytes = draw_block_bytes(random, c.size, limits);
 
     if (random->one_in(12)) /* elements, not bytes */
         return random->below(8);
@@ -221,13 +239,13 @@ static size_t draw_count(Random *random, const Case &c, const Limits &limits)
  */
 
 /* What a block has where others have `c.count`. */
-static size_t draw_block(Random *random, const Case &c, size_t most)
+static size_t draw_block(Random *random, const Case &c, size_t most, const Limits &limits)
 {
     switch (random->below(5)) {
     case 0:
         return 0;
     case 1:
-        return std::min(most, draw_block_bytes(random, c.size) / reference::bytes(c.type));
+        return std::min(most, draw_block_bytes(random, c.size, limits) / reference::bytes(c.type));
     case 2:
         return random->below(c.count + 1);
     default:
@@ -244,7 +262,7 @@ static std::vector<size_t> draw_counts(Random *random, const Case &c, const Limi
     std::vector<size_t> counts(c.kind == ALL_TO_ALL_V ? size * size : size);
 
     for (size_t &count : counts)
-        count = draw_block(random, c, most);
+        count = draw_block(random, c, most, limits);
     for (size_t from = 0; c.kind == ALL_TO_ALL_V && symmetric && from < size; from++)
         for (size_t to = 0; to < from; to++)
             counts[from * size + to] = counts[to * size + from];

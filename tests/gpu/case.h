@@ -98,6 +98,9 @@ struct Limits {
     int sizes = 0;                  /* 0: any; else the number of ranks */
     int placements = 1;             /* a case's is below */
     size_t buffer_bytes = 64 << 20; /* of a rank's larger buffer */
+    /* Not 0: sizes are drawn near these, else near what the library has: of a block that goes by
+     * lines, at most, and of a slot of a ring. */
+    size_t line_bytes = 0, piece_bytes = 0;
 };
 
 /* The same seed and limits give the same case. 2585 seeds that follow each other have every

@@ -3,7 +3,7 @@
 if HAVE_CUDA
 check_PROGRAMS += tests/gpu/test_gpu
 tests_gpu_test_gpu_SOURCES = \
-	tests/gpu/main.cc tests/gpu/roles.h tests/gpu/base.h tests/gpu/base.cc \
+	tests/gpu/main.cc tests/gpu/roles.h tests/gpu/roles.cc tests/gpu/base.h tests/gpu/base.cc \
 	tests/gpu/process.h tests/gpu/process.cc \
 	tests/gpu/case.h tests/gpu/case.cc tests/gpu/data.h tests/gpu/data.cc \
 	tests/gpu/world.h tests/gpu/world.cc tests/gpu/run.h tests/gpu/run.cc tests/gpu/prepared.cc \

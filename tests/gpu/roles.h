@@ -14,6 +14,11 @@ namespace gpu
 
 class World;
 
+/* Was the program started for a role, which it has then played? */
+bool has_role(int argc, char **argv, int *status);
+/* The watchdog knows which test goes on. */
+void watch_tests();
+
 /* Exit status: 0: fine. What they throw is printed, and 1. */
 int role_cover(const std::vector<std::string> &args);
 int role_victim(const std::vector<std::string> &args);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: how a block of a kernel runs: its threads are fibers on one thread of the system, and take
+ * turns wherever they touch memory that others write, wait or meet.
+ * Never knows: kernels, streams. */
+#ifndef TESTS_EMU_BLOCK_H
+#define TESTS_EMU_BLOCK_H
+
+#include <cstdint>
+#include <functional>
+
+struct emu_place {
+    unsigned x;
+};
+/* As CUDA has them. __thread: as thread_local, but found without a call. */
+extern __thread struct emu_place threadIdx, blockIdx, blockDim;
+
+namespace emu
+{
+
+extern __thread uint32_t dice; /* of the block: xorshift, never 0 */
+extern __thread bool moved;    /* something has happened that others may have waited for */
+
+static inline uint32_t roll()
+{
+    uint32_t x = dice;
+
+    x ^= x << 13;
+    x ^= x >> 17;
+    x ^= x << 5;
+    return dice = x;
+}
+
+/* Another thread of the block goes on. */
+void turn();
+
+/* The same, one time in n, a power of two. */
+static inline void chance(uint32_t n)
+{
+    if ((roll() >> 8 & (n - 1)) == 0)
+        turn();
+}
+
+/* Until `count` threads are at the same barrier. True, to all: it was for one of them. */
+bool meet(unsigned barrier, unsigned count, bool mine);
+
+uint64_t now_ns();
+
+/* Runs threads 0 to `threads` - 1 of a block until all have ended. seed: of who goes on when. */
+void run_block(unsigned block, unsigned threads, uint64_t seed, const std::function<void()> &body);
+
+} // namespace emu
+
+#endif

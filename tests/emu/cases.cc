@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: which calls kernels are tried with on the processor, on communicators of which shape.
+ * Never knows: how a call is made and judged (gpu/run.h).
+ *
+ * TW_TEST_BUDGET=S seconds of drawn cases (15), from number TW_EMU_FIRST on (0), or TW_EMU_CASES of
+ * them. TW_EMU_SEED: another order of threads (1). */
+#include <cstdlib>
+
+#include "emu/small.h"
+#include "gpu/p2p_batch.h"
+#include "gpu/run.h"
+
+namespace emu
+{
+
+using namespace gpu;
+
+namespace
+{
+
+uint64_t number(const char *variable, uint64_t otherwise)
+{
+    const char *value = getenv(variable);
+    return value != nullptr && *value != 0 ? strtoull(value, nullptr, 0) : otherwise;
+}
+
+/* A few calls before a quarter of the numbers is over, where lines are swept. */
+const uint32_t starts[] = {0xfffffffau, 0x3ffffff9u, 0x7ffffffbu, 0xbffffffcu};
+const uint64_t EACH = 12; /* cases of a communicator */
+
+Shape draw_shape(uint64_t seed)
+{
+    static const uint32_t lines[] = {16, 256, 4096}, packets[] = {1, 2, 3, 17, 128};
+    Random random(mix(seed * 2 + 1));
+    Shape shape;
+
+    shape.size = 1 + (int)(seed % 8);
+    shape.placement = (int)random.below(3);
+    shape.way = (Way)random.below(WAYS);
+    shape.line_bytes = lines[random.below(3)];
+    shape.packets = packets[random.below(5)];
+    if (random.one_in(2))
+        shape.start = starts[random.below(4)];
+    return shape;
+}
+
+void run_one(const Case &c, Small *small, const Shape &shape, const std::string &replay)
+{
+    const std::string what = replay + text(shape) + ": " + text(c);
+
+    step(what);
+    try {
+        run_case(c, &small->world());
+    } catch (const std::exception &e) {
+        FAIL() << e.what() << "\n" << what;
+    }
+}
+
+/* Of ranks that all begin at their buffers' start. */
+Case plain(int size, Kind kind, size_t count)
+{
+    Case c;
+
+    c.seed = count * 64 + (size_t)kind;
+    c.size = size;
+    c.kind = kind;
+    c.type = reduces(kind) ? TWILL_FLOAT32 : TWILL_INT8;
+    c.count = count;
+    c.bits = TAME;
+    c.rounds = 2;
+    c.threads = count % 2 != 0;
+    c.ranks.resize((size_t)size);
+    if (varies(kind)) /* no two alike */
+        for (int i = 0; i < (kind == ALL_TO_ALL_V ? size * size : size); i++)
+            c.counts.push_back(i == 0 ? count : count * (size_t)i / (size_t)size);
+    return c;
+}
+
+} // namespace
+
+TEST(Kernels, Cases)
+{
+    const uint64_t first = number("TW_EMU_FIRST", 0), cases = number("TW_EMU_CASES", 0);
+    const double until = now_s() + (double)number("TW_TEST_BUDGET", 15);
+    std::unique_ptr<Small> small;
+    Shape shape;
+    uint64_t i = first / EACH * EACH; /* a communicator's cases follow each other */
+
+    for (; cases != 0 ? i < first + cases : now_s() < until || i % EACH != 0; i++) {
+        if (i % EACH == 0) {
+            if (small)
+                small->destroy();
+            shape = draw_shape(i / EACH);
+            step(text(shape));
+            small = std::make_unique<Small>(shape);
+        }
+        run_one(draw(i, small->limits()), small.get(), shape,
+                format("TW_EMU_FIRST=%llu TW_EMU_CASES=1: ", (unsigned long long)i));
+        if (HasFatalFailure())
+            return;
+    }
+    if (small)
+        small->destroy();
+    printf("%llu cases\n", (unsigned long long)(i - first / EACH * EACH));
+}
+
+/* Each collective by lines, by rings, right to outputs; below, at and above each border. */
+TEST(Kernels, EveryWay)
+{
+    for (int size : {2, 5})
+        for (int way = 0; way < WAYS; way++) {
+            Shape shape;
+
+            shape.size = size;
+            shape.way = (Way)way;
+            shape.placement = size % 2;
+            Small small(shape);
+            for (int kind = 0; kind < KINDS; kind++) {
+                const size_t elem = reduces((Kind)kind) ? 4 : 1;
+
+                for (size_t bytes : {8, 256, 260, 2304, 2308, 9000}) {
+                    run_one(plain(size, (Kind)kind, bytes / elem), &small, shape, "");
+                    if (HasFatalFailure())
+                        return;
+                }
+            }
+            small.destroy();
+        }
+}
+
+/* Epochs, uses of slots and numbers of messages go over the end of their 32 bits, and over the
+ * quarters of it, where lines are swept. */
+TEST(Kernels, CountersWrap)
+{
+    for (uint32_t start : starts)
+        for (int way = 0; way < WAYS; way++) {
+            Shape shape;
+
+            shape.size = 2 + way % 2;
+            shape.way = (Way)way;
+            shape.start = start;
+            shape.packets = 1;
+            Small small(shape);
+            for (int call = 0; call < 14; call++) {
+                static const Kind kinds[] = {ALL_REDUCE, ALL_TO_ALL_V, ALL_GATHER, REDUCE_SCATTER};
+
+                run_one(plain(shape.size, kinds[call % 4], call % 3 == 0 ? 40 : 700), &small, shape,
+                        "");
+                if (HasFatalFailure())
+                    return;
+            }
+            run_batches(&small.world(), start, 4, 3000, true);
+            small.destroy();
+        }
+}
+
+TEST(Kernels, Sends)
+{
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        Shape shape = draw_shape(seed);
+
+        /* a rank has a group of threads for each peer and direction: four for each of its blocks */
+        shape.size = 2 + (int)seed % 3;
+        shape.placement = shape.size == 2 ? (int)seed / 3 : 0;
+        shape.way = (Way)(seed % 2); /* a process's ranks are all registered, or none */
+        Small small(shape);
+        step(text(shape));
+        run_batches(&small.world(), seed, 8, 20000, true);
+        small.destroy();
+    }
+}
+
+} // namespace emu

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+# The kernels' own sources, the host's code for devices and tests/gpu, all on the processor: for machines without a
+# GPU. Needs no CUDA; where there is one, the headers here come before its own. Not with a sanitizer: the threads of
+# a block are fibers, whose stacks AddressSanitizer and ThreadSanitizer would have to be told of at every switch.
+emu_kernels = tests/emu/device.h tests/emu/device/cuda/ptx.cuh tests/emu/block.h tests/emu/block.cc \
+	tests/emu/cu_move.cc tests/emu/cu_p2p.cc tests/emu/cu_reduce_int.cc tests/emu/cu_reduce_long.cc \
+	tests/emu/cu_reduce_float.cc tests/emu/cu_reduce_half.cc tests/emu/cu_reduce_quarter.cc
+emu_runtime = tests/emu/cuda.h tests/emu/cuda_runtime.h tests/emu/cuda_runtime_api.h tests/emu/runtime.h \
+	tests/emu/device.cc tests/emu/memory.cc tests/emu/stream.h tests/emu/stream.cc tests/emu/graph.cc tests/emu/work.h tests/emu/work.cc \
+	tests/emu/kernels.cc tests/emu/cu_launch.cc \
+	src/base/cuda_rt.h src/base/cuda_rt.c src/base/cuda_rt_memory.c src/base/cuda_rt_stream.c
+EXTRA_DIST += $(cuda_sources)
+if !SANITIZER
+EMU_CPPFLAGS = -I$(top_srcdir)/tests/emu -I$(top_srcdir)/tests $(AM_CPPFLAGS)
+check_LTLIBRARIES += tests/emu/libkernels.la
+tests_emu_libkernels_la_SOURCES = $(emu_kernels)
+tests_emu_libkernels_la_CPPFLAGS = $(EMU_CPPFLAGS)
+tests_emu_libkernels_la_CXXFLAGS = $(TW_CXXFLAGS) -fno-strict-aliasing -ffp-contract=off -Wno-unknown-pragmas \
+	-Wno-missing-field-initializers
+# templates for twelve types: at most so much optimization, or compiling takes minutes; without any, running does
+tests/emu/libkernels_la-%.lo: CXXFLAGS += -O1
+
+check_PROGRAMS += tests/emu/test_emu
+tests_emu_test_emu_SOURCES = $(emu_runtime) tests/emu/main.cc \
+	tests/emu/small.h tests/emu/small.cc tests/emu/cases.cc tests/emu/trouble.cc tests/gpu/roles.h tests/gpu/roles.cc tests/gpu/base.h tests/gpu/base.cc \
+	tests/gpu/process.h tests/gpu/process.cc \
+	tests/gpu/case.h tests/gpu/case.cc tests/gpu/data.h tests/gpu/data.cc \
+	tests/gpu/world.h tests/gpu/world.cc tests/gpu/run.h tests/gpu/run.cc tests/gpu/prepared.cc \
+	tests/gpu/cover.cc tests/gpu/multi.cc tests/gpu/lost.cc tests/gpu/errors.cc \
+	tests/gpu/mismatch.cc tests/gpu/order.cc tests/gpu/memory.cc tests/gpu/p2p.cc \
+	tests/gpu/p2p_batch.h tests/gpu/p2p_batch.cc tests/gpu/p2p_errors.cc \
+	tests/property/case.h tests/device/reference.h tests/device/reference.cc
+tests_emu_test_emu_CPPFLAGS = $(EMU_CPPFLAGS) $(GTEST_CFLAGS)
+tests_emu_test_emu_CXXFLAGS = $(TW_CXX_BUSY) -fno-strict-aliasing
+tests_emu_test_emu_LDADD = tests/emu/libkernels.la libtwill_core.la $(GTEST_LIBS) -lgtest -lpthread
+TESTS += tests/emu/test_emu
+endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: which tests of tests/gpu and of this folder a run on the processor has, and how they are
+ * started. Never knows: what they test.
+ *
+ * All of them with TW_TEST_BUDGET=60 or more, else those that are quick; or --gtest_filter. */
+#include <cstdlib>
+
+#include "gpu/base.h"
+#include "gpu/roles.h"
+
+namespace
+{
+
+const char QUICK[] = "Kernels.*:Lost.*:Arguments.*:Devices.*:Mismatch.OneCallMore:P2p.Mismatch:"
+                     "P2p.AbortEndsTheWait:P2p.ItselfNeedsBoth:P2p.Arguments:P2p.TwoProcesses";
+/* Blocks for all pairs of eight ranks are more than devices have here, and the threads that run
+ * them are kept, so that they cannot be counted. */
+const char NEVER[] = "-P2p.RandomBatches:DeviceMemory.SixteenCommunicatorsComeAndGo";
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    const char *budget = getenv("TW_TEST_BUDGET");
+    int status;
+
+    if (gpu::has_role(argc, argv, &status))
+        return status;
+    GTEST_FLAG_SET(filter, budget != nullptr && atoi(budget) >= 60 ? NEVER : QUICK);
+    ::testing::InitGoogleTest(&argc, argv);
+    (void)setenv("TW_GPU_BUDGET", budget != nullptr ? budget : "15", 0);
+    gpu::watch_tests();
+    return RUN_ALL_TESTS();
+}

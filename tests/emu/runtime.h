@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: what the parts of the emulated runtime have of each other.
+ * Never knows: how kernels run. */
+#ifndef TESTS_EMU_RUNTIME_H
+#define TESTS_EMU_RUNTIME_H
+
+#include <cstddef>
+#include <cstdint>
+
+#include "emu/cuda_runtime.h"
+#include "emu/work.h"
+
+namespace emu
+{
+
+const int DEVICES = 16; /* at most; TW_EMU_DEVICES says how many */
+const size_t DEVICE_BYTES = (size_t)4 << 30;
+
+/* Kept for cudaGetLastError, and handed on. */
+cudaError_t said(cudaError_t error);
+int devices();
+int current(); /* the calling thread's */
+
+/* Of the driver. */
+CUresult pointer_attribute(void *value, CUpointer_attribute which, CUdeviceptr ptr);
+CUresult pointer_attributes(unsigned count, CUpointer_attribute *which, void **values,
+                            CUdeviceptr ptr);
+CUresult memory_range(CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr);
+
+/* Into the stream, or the graph that is captured from it. */
+cudaError_t submit(cudaStream_t stream, const Job &job);
+/* Until all of the device's streams are empty. */
+void device_wait(int device);
+
+/* body: of a thread, with a copy of what arguments points to. False: there is no such kernel. */
+bool kernel_bind(const void *kernel, const void *arguments, std::function<void()> *body);
+
+} // namespace emu
+
+#endif

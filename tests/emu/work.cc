@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "emu/work.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "emu/block.h"
+#include "emu/runtime.h"
+
+namespace emu
+{
+
+/* Under the lock, but for the job. */
+struct Op {
+    Job job;
+    size_t waits = 0; /* for so many others */
+    std::vector<OpRef> next;
+    unsigned blocks = 0; /* that go on */
+    bool ended = false;
+};
+
+namespace
+{
+
+/* Never destroyed: threads are in it when the process ends. */
+struct All {
+    std::mutex lock;
+    std::condition_variable changed; /* an operation has ended */
+    uint64_t kernels = 0;
+    unsigned late_ms[DEVICES] = {};
+    /* threads that have nothing to do, or will soon */
+    std::mutex pool_lock;
+    std::condition_variable given;
+    std::deque<std::function<void()>> jobs;
+    size_t idle = 0;
+};
+All &all = *new All;
+
+/* ---- threads -----------------------------------------------------------------------------------
+ */
+
+void pool_thread()
+{
+    std::unique_lock<std::mutex> guard(all.pool_lock);
+
+    for (;;) {
+        all.idle++;
+        all.given.wait(guard, [] { return !all.jobs.empty(); });
+        all.idle--;
+        const std::function<void()> job = std::move(all.jobs.front());
+        all.jobs.pop_front();
+        guard.unlock();
+        job();
+        guard.lock();
+    }
+}
+
+/* It begins at once: blocks wait for each other. */
+void pool_run(std::function<void()> job)
+{
+    const std::lock_guard<std::mutex> guard(all.pool_lock);
+
+    all.jobs.push_back(std::move(job));
+    if (all.jobs.size() > all.idle)
+        std::thread(pool_thread).detach();
+    all.given.notify_one();
+}
+
+/* ---- operations --------------------------------------------------------------------------------
+ */
+
+void begin(std::vector<OpRef> ready);
+
+/* Those that waited for it alone. */
+std::vector<OpRef> end(Op *op)
+{
+    const std::lock_guard<std::mutex> guard(all.lock);
+    std::vector<OpRef> ready;
+
+    op->ended = true;
+    op->job = Job();
+    for (OpRef &next : op->next)
+        if (--next->waits == 0)
+            ready.push_back(next);
+    op->next.clear();
+    all.changed.notify_all();
+    return ready;
+}
+
+uint64_t kernel_seed()
+{
+    static const char *const text = getenv("TW_EMU_SEED");
+    const std::lock_guard<std::mutex> guard(all.lock);
+
+    return (text != nullptr ? strtoull(text, nullptr, 0) : 1) * 0x9e3779b97f4a7c15u +
+           all.kernels++ * 0xd1342543de82ef95u;
+}
+
+/* A block may begin when others of its kernel have long begun: one in 16 does. */
+void wait_to_begin(const Kernel &kernel, unsigned block, uint64_t seed)
+{
+    unsigned late_us = (seed >> 20 & 15) == 0 && (seed >> 24 & 3) == block ? 500 : 0;
+    {
+        const std::lock_guard<std::mutex> guard(all.lock);
+        if (block == kernel.blocks - 1)
+            late_us += 1000 * all.late_ms[kernel.device];
+    }
+    if (late_us != 0)
+        std::this_thread::sleep_for(std::chrono::microseconds(late_us));
+}
+
+void kernel_begin(const OpRef &op)
+{
+    const std::shared_ptr<const Kernel> kernel = op->job.kernel;
+    const uint64_t seed = kernel_seed();
+
+    op->blocks = kernel->blocks;
+    for (unsigned block = 0; block < kernel->blocks; block++)
+        pool_run([=] {
+            wait_to_begin(*kernel, block, seed);
+            run_block(block, kernel->threads, seed + block * 0x632be59bd9b4e019u, kernel->body);
+            bool last;
+            {
+                const std::lock_guard<std::mutex> guard(all.lock);
+                last = --op->blocks == 0;
+            }
+            if (last)
+                begin(end(op.get()));
+        });
+}
+
+void begin(std::vector<OpRef> ready)
+{
+    while (!ready.empty()) {
+        const OpRef op = ready.back();
+
+        ready.pop_back();
+        if (op->job.kernel) {
+            kernel_begin(op);
+        } else if (op->job.slow) {
+            pool_run([op] {
+                op->job.slow();
+                begin(end(op.get()));
+            });
+        } else {
+            if (op->job.quick)
+                op->job.quick();
+            for (const OpRef &more : end(op.get()))
+                ready.push_back(more);
+        }
+    }
+}
+
+} // namespace
+
+void late(int device, unsigned ms)
+{
+    const std::lock_guard<std::mutex> guard(all.lock);
+    all.late_ms[device] = ms;
+}
+
+OpRef start(const Job &job, const std::vector<OpRef> &before)
+{
+    const OpRef op = std::make_shared<Op>();
+
+    op->job = job;
+    {
+        const std::lock_guard<std::mutex> guard(all.lock);
+        for (const OpRef &one : before)
+            if (one && !one->ended) {
+                one->next.push_back(op);
+                op->waits++;
+            }
+        if (op->waits != 0)
+            return op;
+    }
+    begin({op});
+    return op;
+}
+
+bool ended(const OpRef &op)
+{
+    const std::lock_guard<std::mutex> guard(all.lock);
+    return !op || op->ended;
+}
+
+void await(const OpRef &op)
+{
+    std::unique_lock<std::mutex> guard(all.lock);
+    all.changed.wait(guard, [&] { return !op || op->ended; });
+}
+
+} // namespace emu
