@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "emu/small.h"
+#include "emu/work.h"
 #include "gpu/p2p_batch.h"
 #include "gpu/run.h"
 
@@ -152,6 +153,28 @@ TEST(Kernels, CountersWrap)
             run_batches(&small.world(), start, 4, 3000, true);
             small.destroy();
         }
+}
+
+/* A rank's last block begins when its first one has long begun, and its peer, which takes nothing
+ * from it, is in the next call but one. */
+TEST(Kernels, LateBlock)
+{
+    for (int way = 0; way < WAYS; way++) {
+        Shape shape;
+
+        shape.way = (Way)way;
+        Small small(shape);
+        late(0, 20);
+        for (int call = 0; call < 12 && !HasFatalFailure(); call++) {
+            Case c = plain(2, call % 3 == 2 ? ALL_REDUCE : SCATTER_V, 51);
+
+            c.root = c.kind == SCATTER_V;
+            c.threads = true;
+            run_one(c, &small, shape, "a late block: ");
+        }
+        late(0, 0);
+        small.destroy();
+    }
 }
 
 TEST(Kernels, Sends)

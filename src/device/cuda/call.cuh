@@ -26,14 +26,19 @@ static __device__ inline void tw_record_write(const struct tw_block *me, int pee
     tw_store_pairs(record->pair[TW_GK_WORD_IN], (uint32_t)in, (uint32_t)(in >> 32), me->epoch);
 }
 
-/* Until peer has ended the call before the last one: its last record is there. */
+/* Until peer has ended the call before the last one: its last record is there, or the one of this
+ * rank's next call: the first block has told peer of this call, and a block that comes late may
+ * find that peer has gone on. What peer's last call was is for the first block, which comes before.
+ */
 static __device__ inline void tw_guard(struct tw_block *me, int peer)
 {
-    const struct tw_gk_record *record = tw_inbox(me->call, me->call->rank, peer, me->epoch - 1);
-    uint32_t first = 0, second = 0;
+    const uint32_t last = me->epoch - 1;
+    const struct tw_gk_record *record = tw_inbox(me->call, me->call->rank, peer, last);
+    uint32_t first = 0, first_epoch, second = 0, second_epoch;
 
     (void)tw_wait_until(me, peer, [&] {
-        return tw_load_pairs(record->pair[TW_GK_WORD_CALL], me->epoch - 1, &first, &second);
+        tw_look_pairs(record->pair[TW_GK_WORD_CALL], &first, &first_epoch, &second, &second_epoch);
+        return (int32_t)(first_epoch - last) >= 0 && (int32_t)(second_epoch - last) >= 0;
     });
     me->before[0] = first;
     me->before[1] = second;
