@@ -65,12 +65,16 @@ static int32_t channels_of(const struct tw_plan *plan, int rank)
     return most + 1;
 }
 
-/* On devices a kernel serves the call, which has the name of the plan that it is. */
-static void choose_kernel(twill_comm_t comm, const struct tw_call_info *info,
+/* On devices a kernel serves the call, which has the name of the plan that it is. False: it is the
+ * one that runs any plan. */
+static bool choose_kernel(twill_comm_t comm, const struct tw_call_info *info,
                           struct twill_choice *choice)
 {
     const struct tw_call call = {.info = *info, .comm = comm};
     struct tw_gpu_shape shape;
+    if (tw_gpu_plan_forced(comm->gpu, &call)) {
+        return false;
+    }
     tw_gpu_shape(comm->gpu, &call, &shape);
     snprintf(choice->algo, sizeof choice->algo, "%s", tw_gpu_algo_name(&shape));
     snprintf(choice->proto, sizeof choice->proto, "%s", tw_gpu_proto_name(&shape));
@@ -78,6 +82,7 @@ static void choose_kernel(twill_comm_t comm, const struct tw_call_info *info,
     if (choice->size >= SIZE_LEAST + sizeof choice->predicted_us) {
         choice->predicted_us = 0;
     }
+    return true;
 }
 
 static enum twill_status choose(twill_comm_t comm, const struct tw_call_info *info,
@@ -98,7 +103,7 @@ static enum twill_status choose(twill_comm_t comm, const struct tw_call_info *in
     choice->channels = channels_of(plan, comm->rank);
     if (choice->size >= SIZE_LEAST + sizeof choice->predicted_us) {
         uint64_t time_ps = 0;
-        bool known = comm->size <= TW_CHOOSE_RANKS_MOST &&
+        bool known = comm->gpu == NULL && comm->size <= TW_CHOOSE_RANKS_MOST &&
                      !tw_failed(tw_plans_price(comm->ops->plans, info, &time_ps));
         choice->predicted_us = known ? (double)time_ps * 1e-6 : 0;
     }
@@ -126,12 +131,8 @@ enum twill_status twill_comm_choice(twill_comm_t comm, const char *collective, s
     if (!tw_failed(status)) {
         info.total = count * (size_t)comm->size; /* looked at for v-variants */
     }
-    if (!tw_failed(status)) {
-        if (comm->gpu) {
-            choose_kernel(comm, &info, choice);
-        } else {
-            status = choose(comm, &info, choice);
-        }
+    if (!tw_failed(status) && (comm->gpu == NULL || !choose_kernel(comm, &info, choice))) {
+        status = choose(comm, &info, choice);
     }
     if (tw_failed(status)) {
         tw_last_error_keep(tw_comm_key(comm));

@@ -25,15 +25,23 @@
 
 static uint32_t round_up(uint32_t bytes) { return (bytes + LAYOUT_ALIGN - 1) & -LAYOUT_ALIGN; }
 
-static struct tw_gk_layout layout_of(int size, uint32_t line_each, uint32_t ring_each)
+static struct tw_gk_layout layout_of(int size, const struct tw_gpu_entry *entry)
 {
-    struct tw_gk_layout layout = {.line_each = line_each, .ring_each = ring_each};
+    struct tw_gk_layout layout = {.line_each = entry->line_each,
+                                  .ring_each = entry->ring_each,
+                                  .plan_fifo_each = entry->plan_fifo_each,
+                                  .plan_scratch = entry->plan_scratch};
     const uint32_t peers = (uint32_t)size - 1;
     const uint32_t flags = (uint32_t)size * TW_GK_SLOTS_MAX * (uint32_t)sizeof(struct tw_gk_flags);
 
     layout.lines = round_up(TW_GK_FLAGS_AT + flags);
-    layout.ring = layout.lines + 2 * peers * line_each;
-    layout.bytes = layout.ring + peers * ring_each;
+    layout.ring = layout.lines + 2 * peers * layout.line_each;
+    layout.bytes = layout.ring + peers * layout.ring_each;
+    if (layout.plan_fifo_each == 0)
+        return layout;
+    layout.plan = round_up(layout.bytes);
+    layout.bytes = layout.plan + TW_GK_PLAN_FIFOS_AT((uint32_t)size) +
+                   peers * layout.plan_fifo_each + layout.plan_scratch;
     return layout;
 }
 
@@ -81,7 +89,8 @@ static enum twill_status memory_take(struct tw_gpu *gpu, struct tw_gpu_entry *en
     const int size = gpu->comm->size;
 
     share_of(size, &entry->line_each, &entry->ring_each);
-    const struct tw_gk_layout layout = layout_of(size, entry->line_each, entry->ring_each);
+    tw_gpu_plan_room(gpu->comm, &entry->plan_fifo_each, &entry->plan_scratch);
+    const struct tw_gk_layout layout = layout_of(size, entry);
     enum twill_status status = tw_cuda_alloc(gpu->device, layout.bytes, &gpu->mem);
     if (!tw_failed(status))
         status = tw_cuda_alloc(gpu->device, sizeof(struct tw_gk_state), &state);
@@ -154,16 +163,20 @@ static enum twill_status peer_reach(struct tw_gpu *gpu, int rank, const struct t
                    can ? tw_fail_text() : "there is no peer access between them");
 }
 
+static void smaller(uint32_t value, uint32_t *least) { *least = value < *least ? value : *least; }
+
 /* What any rank has room for. */
 static struct tw_gk_layout layout_agree(int size, const struct tw_gpu_entry *entries)
 {
-    uint32_t line = UINT32_MAX, ring = UINT32_MAX;
+    struct tw_gpu_entry least = entries[0];
 
-    for (int r = 0; r < size; r++) {
-        line = entries[r].line_each < line ? entries[r].line_each : line;
-        ring = entries[r].ring_each < ring ? entries[r].ring_each : ring;
+    for (int r = 1; r < size; r++) {
+        smaller(entries[r].line_each, &least.line_each);
+        smaller(entries[r].ring_each, &least.ring_each);
+        smaller(entries[r].plan_fifo_each, &least.plan_fifo_each);
+        smaller(entries[r].plan_scratch, &least.plan_scratch);
     }
-    return layout_of(size, line, ring);
+    return layout_of(size, &least);
 }
 
 /* The table of many ranks' memory lies on the device. */
@@ -258,7 +271,8 @@ enum twill_status tw_gpu_connect(struct twill_comm *comm, const struct tw_gpu_en
     if (tw_failed(status))
         return status;
     gpu->most_blocks = blocks_agree(comm->size, entries);
-    return tw_gpu_watch(gpu);
+    status = tw_gpu_plans_create(gpu);
+    return tw_failed(status) ? status : tw_gpu_watch(gpu);
 }
 
 /* ---- the end -----------------------------------------------------------------------------------
@@ -298,6 +312,7 @@ void tw_gpu_destroy(struct twill_comm *comm)
     (void)tw_gpu_drain(gpu);
     tw_gpu_team_leave(gpu);
     tw_gpu_regs_drop(gpu);
+    tw_gpu_plans_destroy(gpu);
     for (int r = 0; gpu->opened != NULL && r < comm->size; r++)
         if (gpu->opened[r] != NULL)
             tw_cuda_ipc_close(gpu->device, gpu->opened[r]);

@@ -11,6 +11,8 @@
 
 struct tw_gpu_team;
 struct tw_gpu_reg;
+struct tw_gpu_program;
+struct tw_exec;
 
 #define TW_GPU_REGS 256 /* registrations of a communicator */
 
@@ -19,6 +21,7 @@ struct tw_gpu_entry {
     int32_t device;     /* in its own process */
     uint32_t line_each; /* that it has room for */
     uint32_t ring_each;
+    uint32_t plan_fifo_each, plan_scratch; /* 0: its calls run no plans */
     uint32_t multiprocessors;
     uint8_t uuid[16];
     uint64_t mem;    /* address in its process */
@@ -28,20 +31,23 @@ struct tw_gpu_entry {
 struct tw_gpu {
     struct twill_comm *comm; /* borrowed */
     int device;
-    int most_blocks;            /* of one rank's kernel */
-    void *mem;                  /* owned: what peers write to */
-    struct tw_gk_state *state;  /* owned, on the device */
-    struct tw_gk_host *host;    /* owned, pinned */
-    char **far;                 /* owned, on the device; NULL: few ranks */
-    void **opened;              /* owned, [size]: mappings of other processes' memory */
-    struct tw_gk_call base;     /* what all calls of the rank have in common */
-    struct tw_gk_pair *pairs;   /* owned, [size]: of the call that is being given */
-    bool all_here;              /* all ranks are in this process */
-    bool here[TW_GK_RANKS_MAX]; /* which are */
-    struct tw_gpu_reg *regs;    /* owned, [TW_GPU_REGS]; NULL: none yet */
-    uint64_t *reg_bases;        /* owned, on the device: [TW_GPU_REGS][size] */
-    struct tw_gpu_team *team;   /* the ranks of this process and device; referenced */
-    int place;                  /* in the team */
+    int most_blocks;                 /* of one rank's kernel */
+    void *mem;                       /* owned: what peers write to */
+    struct tw_gk_state *state;       /* owned, on the device */
+    struct tw_gk_host *host;         /* owned, pinned */
+    char **far;                      /* owned, on the device; NULL: few ranks */
+    void **opened;                   /* owned, [size]: mappings of other processes' memory */
+    struct tw_gk_call base;          /* what all calls of the rank have in common */
+    struct tw_gk_pair *pairs;        /* owned, [size]: of the call that is being given */
+    bool all_here;                   /* all ranks are in this process */
+    bool here[TW_GK_RANKS_MAX];      /* which are */
+    struct tw_gpu_reg *regs;         /* owned, [TW_GPU_REGS]; NULL: none yet */
+    uint64_t *reg_bases;             /* owned, on the device: [TW_GPU_REGS][size] */
+    struct tw_exec *binder;          /* owned; NULL: calls run no plans */
+    uint64_t binder_signals;         /* its signal_base */
+    struct tw_gpu_program *programs; /* owned: of the plans that calls have run */
+    struct tw_gpu_team *team;        /* the ranks of this process and device; referenced */
+    int place;                       /* in the team */
     /* the order of calls over streams */
     void *stream;               /* of the last call, for calls of one capture only */
     struct tw_cuda_stream last; /* the same; neither id nor capture: there was none */
@@ -122,9 +128,30 @@ void tw_gpu_shape(const struct tw_gpu *gpu, const struct tw_call *call, struct t
 /** As twill_comm_choice tells them. */
 const char *tw_gpu_algo_name(const struct tw_gpu_shape *shape);
 const char *tw_gpu_proto_name(const struct tw_gpu_shape *shape);
+/** The parameters say which plan is to run: tw_gpu_shape gives its kernel. */
+bool tw_gpu_plan_forced(const struct tw_gpu *gpu, const struct tw_call *call);
 /** What kernels are told of the call, but for its blocks where these differ. */
 void tw_gpu_fill(const struct tw_gpu *gpu, const struct tw_call *call,
                  const struct tw_gpu_shape *shape, struct tw_gk_call *out);
+
+/* ---- plans (gpu_plan.c) ------------------------------------------------------------------------
+ */
+
+/** FIFOs and scratch that plans of this communicator need in a rank's memory, as large as those
+ * that the host's links have; 0 where no parameter asks for a plan. */
+void tw_gpu_plan_room(const struct twill_comm *comm, uint32_t *fifo_each, uint32_t *scratch);
+/** After tw_gpu_connect's layout is known. */
+enum twill_status tw_gpu_plans_create(struct tw_gpu *gpu);
+void tw_gpu_plans_destroy(struct tw_gpu *gpu);
+/**
+ * What a kernel is told of the plan of a checked call that is tw_gpu_plan_forced. The plan's first
+ * call takes memory on the device.
+ *
+ * @param hash  out: names the plan, the same on ranks that run the same
+ * @return TWILL_OK; what tw_plans_get and tw_exec_start say
+ */
+enum twill_status tw_gpu_plan_fill(struct tw_gpu *gpu, const struct tw_call *call,
+                                   struct tw_gk_plan *out, uint64_t *hash);
 
 /* ---- calls whose blocks differ (gpu_pairs.c) ---------------------------------------------------
  */
@@ -148,6 +175,7 @@ struct tw_gpu_launch {
     struct tw_gpu_shape shape;
     const struct tw_gk_pair
         *pairs; /* borrowed, [size of the communicator]; NULL: blocks are alike */
+    const struct tw_gk_plan *plan; /* borrowed; NULL: the kernel runs no plan */
     twill_type_t type;
     void *stream;
     struct tw_cuda_stream found; /* what that is */

@@ -86,7 +86,12 @@ static enum twill_status submit(const struct tw_call *call, uint64_t *ticket)
         tw_gpu_pairs_fill(call, launch.call.sends, launch.call.takes, gpu->pairs);
         launch.pairs = gpu->pairs;
     }
-    return tw_gpu_team_submit(gpu, &launch, ticket);
+    struct tw_gk_plan plan;
+    if (launch.shape.kernel == TW_GK_PLAN) {
+        status = tw_gpu_plan_fill(gpu, call, &plan, &launch.call.out_word);
+        launch.plan = &plan;
+    }
+    return tw_failed(status) ? status : tw_gpu_team_submit(gpu, &launch, ticket);
 }
 
 enum twill_status tw_gpu_run(const struct tw_call *call)

@@ -11,6 +11,7 @@ _Static_assert(TW_GK_PREMUL == TW_REDOP_PREMUL_SUM, "kernels know created sums b
 #define LINE_CLERKS 32u        /* threads of a block that see to records */
 #define LINE_THREADS_MOST 480u /* and those that move data: with the clerks, a block */
 #define LINE_BLOCKS_MOST 128u
+#define PLAN_BLOCKS_MOST 16u
 #define DIRECT_BLOCKS_MOST 64u
 #define RING_BLOCKS_MOST                                                                           \
     (TW_GK_SLOTS_MAX / TW_GK_SLOTS / (TW_GK_THREADS_MOST / TW_GK_GROUP)) /* with one lane */
@@ -121,7 +122,11 @@ void tw_gpu_shape(const struct tw_gpu *gpu, const struct tw_call *call, struct t
     const uint64_t bytes = info->count * tw_type_bytes(info->type);
 
     const bool reduces = tw_coll_rule(info->coll)->reduces;
-    if (tw_gpu_varies(info->coll)) {
+    if (tw_gpu_plan_forced(gpu, call)) {
+        shape->kernel = TW_GK_PLAN;
+        shape->threads = TW_GK_THREADS_MOST;
+        shape->blocks = most_blocks(gpu, PLAN_BLOCKS_MOST);
+    } else if (tw_gpu_varies(info->coll)) {
         shape_pairs(gpu, reduces, shape);
     } else if (bytes <= gpu->base.layout.line_each / 2) {
         shape->kernel = reduces ? TW_GK_LINE_REDUCE : TW_GK_LINE_MOVE;
@@ -146,12 +151,13 @@ static const char *const algo_names[TW_GK_KERNELS] = {
     [TW_GK_MOVE_V] = "direct",
     [TW_GK_P2P_FEW] = "p2p",
     [TW_GK_P2P_MANY] = "p2p",
+    [TW_GK_PLAN] = "plan",
 };
 static const char *const proto_names[TW_GK_KERNELS] = {
     [TW_GK_LINE_REDUCE] = "lines", [TW_GK_LINE_MOVE] = "lines", [TW_GK_RING_SCATTER] = "rings",
     [TW_GK_RING_ALL] = "rings",    [TW_GK_RING_MOVE] = "rings", [TW_GK_DIRECT_SCATTER] = "direct",
     [TW_GK_DIRECT_ALL] = "direct", [TW_GK_SCATTER_V] = "rings", [TW_GK_MOVE_V] = "rings",
-    [TW_GK_P2P_FEW] = "rings",     [TW_GK_P2P_MANY] = "rings",
+    [TW_GK_P2P_FEW] = "rings",     [TW_GK_P2P_MANY] = "rings",  [TW_GK_PLAN] = "fifo",
 };
 
 const char *tw_gpu_algo_name(const struct tw_gpu_shape *shape) { return algo_names[shape->kernel]; }

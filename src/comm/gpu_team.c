@@ -18,6 +18,7 @@
 struct part {
     struct tw_gpu_launch launch; /* its pairs are those below */
     struct part *next;
+    struct tw_gk_plan plan;    /* where the launch has one */
     struct tw_gk_pair pairs[]; /* [size], or none */
 };
 
@@ -40,7 +41,7 @@ struct tw_gpu_team {
     struct member members[TW_GK_JOINT_MAX];
     /* what the kernel that is being started is told: too much for a small stack. Of one rank: its
      * caller's, of whom there is one; else under lock */
-    struct tw_gk_launch_v wire;
+    struct tw_gk_launch_plan wire;
 };
 
 static pthread_mutex_t teams_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -164,26 +165,28 @@ enum twill_status tw_gpu_stream_note(struct tw_gpu *gpu, const struct tw_gpu_lau
  */
 
 /* What the kernel is told of one of its ranks. */
-static void wire_set(struct tw_gk_launch_v *wire, int place, const struct tw_gpu_launch *launch)
+static void wire_set(struct tw_gk_launch_plan *wire, int place, const struct tw_gpu_launch *launch)
 {
     const size_t size = (size_t)launch->call.size;
 
-    wire->launch.call[place] = launch->call;
+    wire->v.launch.call[place] = launch->call;
     if (launch->pairs != NULL)
-        memcpy(&wire->pairs[(size_t)place * size], launch->pairs, size * sizeof(*launch->pairs));
+        memcpy(&wire->v.pairs[(size_t)place * size], launch->pairs, size * sizeof(*launch->pairs));
+    if (launch->plan != NULL)
+        wire->plan[place] = *launch->plan;
 }
 
 static enum twill_status launch_one(struct tw_gpu *gpu, const struct tw_gpu_launch *launch)
 {
-    struct tw_gk_launch_v *wire = &gpu->team->wire;
+    struct tw_gk_launch_plan *wire = &gpu->team->wire;
 
     enum twill_status status = tw_gpu_stream_follow(gpu, launch);
     if (tw_failed(status))
         return status;
-    wire->launch.ranks = 1;
-    wire->launch.blocks = launch->shape.blocks;
+    wire->v.launch.ranks = 1;
+    wire->v.launch.blocks = launch->shape.blocks;
     wire_set(wire, 0, launch);
-    status = tw_gk_launch(gpu->device, launch->shape.kernel, launch->type, &wire->launch,
+    status = tw_gk_launch(gpu->device, launch->shape.kernel, launch->type, &wire->v.launch,
                           launch->shape.threads, launch->stream,
                           launch->found.capturing ? NULL : gpu->done);
     return tw_failed(status) ? status : tw_gpu_stream_note(gpu, launch, launch->stream);
@@ -220,12 +223,12 @@ static enum twill_status parts_compare(const struct tw_gpu_team *team)
 /* All members have a part: they go as one kernel into the first one's stream. */
 static enum twill_status launch_all(struct tw_gpu_team *team)
 {
-    struct tw_gk_launch_v *wire = &team->wire;
+    struct tw_gk_launch_plan *wire = &team->wire;
     const struct tw_gpu_launch *first = &team->members[0].first->launch;
     enum twill_status status = parts_compare(team);
 
-    wire->launch.ranks = (uint32_t)team->ranks;
-    wire->launch.blocks = first->shape.blocks;
+    wire->v.launch.ranks = (uint32_t)team->ranks;
+    wire->v.launch.blocks = first->shape.blocks;
     for (int i = 0; i < team->ranks && !tw_failed(status); i++) {
         struct member *member = &team->members[i];
 
@@ -235,7 +238,7 @@ static enum twill_status launch_all(struct tw_gpu_team *team)
             status = tw_gpu_stream_join(member->gpu, member->first->launch.stream, first->stream);
     }
     if (!tw_failed(status))
-        status = tw_gk_launch(team->device, first->shape.kernel, first->type, &wire->launch,
+        status = tw_gk_launch(team->device, first->shape.kernel, first->type, &wire->v.launch,
                               first->shape.threads, first->stream, NULL);
     for (int i = 0; i < team->ranks && !tw_failed(status); i++) {
         struct member *member = &team->members[i];
@@ -286,6 +289,10 @@ static struct part *part_create(const struct tw_gpu_launch *launch)
     if (launch->pairs != NULL) {
         memcpy(part->pairs, launch->pairs, pairs_bytes);
         part->launch.pairs = part->pairs;
+    }
+    if (launch->plan != NULL) {
+        part->plan = *launch->plan;
+        part->launch.plan = &part->plan;
     }
     return part;
 }

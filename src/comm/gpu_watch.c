@@ -131,6 +131,29 @@ static void mismatch(struct tw_gpu *gpu, bool before)
     fail(gpu, TWILL_ERR_MISMATCH, text);
 }
 
+static void other_plan(struct tw_gpu *gpu)
+{
+    char text[TW_ERROR_TEXT_BYTES];
+
+    (void)snprintf(text, sizeof(text),
+                   "calls do not match: rank %u runs call %u by another plan than rank %d "
+                   "(TWILL_ALGO, TWILL_PLAN_FILE)",
+                   word(&gpu->host->trouble_peer), word(&gpu->host->trouble_epoch),
+                   gpu->comm->rank);
+    fail(gpu, TWILL_ERR_MISMATCH, text);
+}
+
+static void broken(struct tw_gpu *gpu)
+{
+    char text[TW_ERROR_TEXT_BYTES];
+
+    (void)snprintf(
+        text, sizeof(text),
+        "rank %d: a message of rank %u is of another length than the plan of call %u says",
+        gpu->comm->rank, word(&gpu->host->trouble_peer), word(&gpu->host->trouble_epoch));
+    fail(gpu, TWILL_ERR_PEER, text);
+}
+
 static void wait_follow(struct tw_gpu *gpu)
 {
     const struct tw_params *params = gpu->comm->proc->params;
@@ -168,6 +191,10 @@ static void look(struct tw_gpu *gpu)
         return;
     if (trouble == TW_GK_MISMATCH || trouble == TW_GK_MISMATCH_BEFORE)
         mismatch(gpu, trouble == TW_GK_MISMATCH_BEFORE);
+    else if (trouble == TW_GK_OTHER_PLAN)
+        other_plan(gpu);
+    else if (trouble == TW_GK_BROKEN)
+        broken(gpu);
     else if (__atomic_load_n(&gpu->host->waiting, __ATOMIC_ACQUIRE) != 0)
         wait_follow(gpu);
     else

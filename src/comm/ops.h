@@ -153,6 +153,10 @@ void tw_plans_destroy(struct tw_plans *plans);
 /** Do the parameters ask for plans that write into peers' scratch? They get scratch from staging
  * then. */
 bool tw_plans_want_scratch(const struct tw_params *params);
+/** Do the parameters say which plan a call of coll and root is to have? Equal on all ranks. */
+bool tw_plans_force(const struct tw_plans *plans, const struct tw_call_info *info);
+/** Do they for any call? */
+bool tw_plans_force_some(const struct tw_plans *plans);
 /**
  * The plan of a call, made at its first use.
  *

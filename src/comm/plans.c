@@ -269,6 +269,19 @@ static enum twill_status entry_get_other(struct tw_plans *plans, const struct tw
     return status;
 }
 
+bool tw_plans_force(const struct tw_plans *plans, const struct tw_call_info *info)
+{
+    return plans->forced[info->coll] || file_find(plans, info);
+}
+
+bool tw_plans_force_some(const struct tw_plans *plans)
+{
+    bool some = plans->nfiles > 0;
+    for (int coll = 0; coll < TW_COLL_COUNT; coll++)
+        some |= plans->forced[coll] != NULL;
+    return some;
+}
+
 /* ---- who decides ------------------------------------------------------------------------------
  */
 

@@ -55,8 +55,7 @@ void tw_exec_destroy(struct tw_exec *exec)
     free(exec);
 }
 
-/* Room for the plan's lanes and ranks; kept for later calls. */
-static enum twill_status grow(struct tw_exec *exec, const struct tw_plan *plan, uint32_t nlanes)
+enum twill_status tw_exec_grow(struct tw_exec *exec, const struct tw_plan *plan, uint32_t nlanes)
 {
     const uint32_t nranks = (uint32_t)plan->nranks;
 
@@ -172,7 +171,7 @@ enum twill_status tw_exec_start(struct tw_exec *exec, const struct tw_exec_call 
                        plan->nranks, call->rank);
     }
     exec->call = *call;
-    status = grow(exec, plan, plan->ranks[call->rank].nlanes);
+    status = tw_exec_grow(exec, plan, plan->ranks[call->rank].nlanes);
     if (status == TWILL_OK) {
         status = tw_exec_bind(exec);
     }

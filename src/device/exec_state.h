@@ -83,6 +83,11 @@ struct tw_exec {
     size_t displs_cap;
 };
 
+/* ---- exec.c --------------------------------------------------------------------------------- */
+
+/** Room for the plan's lanes and ranks; kept for later calls. */
+enum twill_status tw_exec_grow(struct tw_exec *exec, const struct tw_plan *plan, uint32_t nlanes);
+
 /* ---- exec_shape.c --------------------------------------------------------------------------- */
 
 /** Depth of the FIFOs for a plan: at least two, so that a sender may run ahead. */

@@ -5,7 +5,7 @@ libtwill_core_la_SOURCES += \
 	src/device/vec.h src/device/vec_float.h \
 	src/device/reduce_portable.c src/device/reduce_avx2.c src/device/reduce_avx512.c \
 	src/device/convert.c src/device/convert.h \
-	src/device/exec.c src/device/exec.h src/device/exec_state.h \
+	src/device/exec.c src/device/exec.h src/device/exec_state.h src/device/exec_gpu.c src/device/exec_gpu.h \
 	src/device/exec_shape.c src/device/exec_bind.c src/device/exec_bind_program.c \
 	src/device/exec_step.c src/device/exec_value.c
 
@@ -17,6 +17,7 @@ cuda_sources = src/device/cuda/launch.cu src/device/cuda/launch.h src/device/cud
 	src/device/cuda/line.cuh src/device/cuda/ring.cuh src/device/cuda/move.cu \
 	src/device/cuda/p2p.cuh src/device/cuda/p2p.cu \
 	src/device/cuda/number.cuh src/device/cuda/value.cuh src/device/cuda/adder.cuh \
+	src/device/cuda/turn.cuh src/device/cuda/plan.cuh \
 	src/device/cuda/reduce_line.cuh src/device/cuda/reduce_ring.cuh src/device/cuda/reduce_direct.cuh \
 	src/device/cuda/reduce.cuh src/device/cuda/reduce_int.cu src/device/cuda/reduce_long.cu \
 	src/device/cuda/reduce_float.cu src/device/cuda/reduce_half.cu src/device/cuda/reduce_quarter.cu

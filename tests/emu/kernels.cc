@@ -51,6 +51,7 @@ static std::map<const void *, Bind> list()
         add(&all, kernels->direct_scatter);
         add(&all, kernels->direct_all);
         add(&all, kernels->scatter_v);
+        add(&all, kernels->plan);
     }
     return all;
 }

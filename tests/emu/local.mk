@@ -28,7 +28,7 @@ tests_emu_test_emu_SOURCES = $(emu_runtime) tests/emu/main.cc \
 	tests/gpu/world.h tests/gpu/world.cc tests/gpu/run.h tests/gpu/run.cc tests/gpu/prepared.cc \
 	tests/gpu/cover.cc tests/gpu/multi.cc tests/gpu/lost.cc tests/gpu/errors.cc \
 	tests/gpu/mismatch.cc tests/gpu/order.cc tests/gpu/memory.cc tests/gpu/p2p.cc \
-	tests/gpu/p2p_batch.h tests/gpu/p2p_batch.cc tests/gpu/p2p_errors.cc \
+	tests/gpu/p2p_batch.h tests/gpu/p2p_batch.cc tests/gpu/p2p_errors.cc tests/gpu/plans.cc \
 	tests/property/case.h tests/device/reference.h tests/device/reference.cc
 tests_emu_test_emu_CPPFLAGS = $(EMU_CPPFLAGS) $(GTEST_CFLAGS)
 tests_emu_test_emu_CXXFLAGS = $(TW_CXX_BUSY) -fno-strict-aliasing

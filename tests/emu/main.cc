@@ -11,8 +11,9 @@
 namespace
 {
 
-const char QUICK[] = "Kernels.*:Lost.*:Arguments.*:Devices.*:Mismatch.OneCallMore:P2p.Mismatch:"
-                     "P2p.AbortEndsTheWait:P2p.ItselfNeedsBoth:P2p.Arguments:P2p.TwoProcesses";
+const char QUICK[] =
+    "Kernels.*:Lost.*:Arguments.*:Devices.*:Mismatch.OneCallMore:P2p.Mismatch:"
+    "P2p.AbortEndsTheWait:P2p.ItselfNeedsBoth:P2p.Arguments:P2p.TwoProcesses:Plans.*";
 /* Blocks for all pairs of eight ranks are more than devices have here, and the threads that run
  * them are kept, so that they cannot be counted. */
 const char NEVER[] = "-P2p.RandomBatches:DeviceMemory.SixteenCommunicatorsComeAndGo";
@@ -26,7 +27,10 @@ int main(int argc, char **argv)
 
     if (gpu::has_role(argc, argv, &status))
         return status;
-    GTEST_FLAG_SET(filter, budget != nullptr && atoi(budget) >= 60 ? NEVER : QUICK);
+    const bool all = budget != nullptr && atoi(budget) >= 60;
+    GTEST_FLAG_SET(filter, all ? NEVER : QUICK);
+    if (!all)
+        (void)setenv("TW_GPU_BRIEF", "1", 0);
     ::testing::InitGoogleTest(&argc, argv);
     (void)setenv("TW_GPU_BUDGET", budget != nullptr ? budget : "15", 0);
     gpu::watch_tests();

@@ -9,7 +9,7 @@ tests_gpu_test_gpu_SOURCES = \
 	tests/gpu/world.h tests/gpu/world.cc tests/gpu/run.h tests/gpu/run.cc tests/gpu/prepared.cc \
 	tests/gpu/cover.cc tests/gpu/multi.cc tests/gpu/lost.cc tests/gpu/errors.cc \
 	tests/gpu/mismatch.cc tests/gpu/order.cc tests/gpu/memory.cc tests/gpu/p2p.cc \
-	tests/gpu/p2p_batch.h tests/gpu/p2p_batch.cc tests/gpu/p2p_errors.cc \
+	tests/gpu/p2p_batch.h tests/gpu/p2p_batch.cc tests/gpu/p2p_errors.cc tests/gpu/plans.cc \
 	tests/property/case.h tests/device/reference.h tests/device/reference.cc
 tests_gpu_test_gpu_CPPFLAGS = $(AM_CPPFLAGS) $(GTEST_CFLAGS) -I$(top_srcdir)/tests
 tests_gpu_test_gpu_CXXFLAGS = $(TW_CXX_BUSY)

@@ -18,11 +18,8 @@ namespace
 const struct {
     const char *name;
     int (*run)(const std::vector<std::string> &args);
-} roles[] = {{"cover", role_cover},
-             {"victim", role_victim},
-             {"first", role_first},
-             {"p2p", role_p2p},
-             {"pool", role_pool}};
+} roles[] = {{"cover", role_cover}, {"victim", role_victim}, {"first", role_first},
+             {"p2p", role_p2p},     {"plans", role_plans},   {"pool", role_pool}};
 
 int play(const char *name, const std::vector<std::string> &args)
 {

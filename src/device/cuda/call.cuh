@@ -13,7 +13,7 @@ static __device__ inline void tw_record_write(const struct tw_block *me, int pee
     struct tw_gk_record *record = tw_inbox(call, peer, call->rank, me->epoch);
     const uint64_t bytes = me->pairs != nullptr ? me->pairs[peer].in_bytes : call->bytes;
     const uint64_t out =
-        call->direct ? call->out_word + (uint64_t)(tw_out(me, peer) - call->out) : 0;
+        call->direct ? call->out_word + (uint64_t)(tw_out(me, peer) - call->out) : call->out_word;
     const uint64_t in = me->pairs != nullptr ? tw_expected(me, peer)
                         : call->direct       ? call->in_word
                                              : 0;

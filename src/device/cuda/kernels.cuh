@@ -9,11 +9,13 @@
 
 typedef void (*tw_gk_kernel_fn)(struct tw_gk_launch launch);
 typedef void (*tw_gk_kernel_v_fn)(struct tw_gk_launch_v launch);
+typedef void (*tw_gk_kernel_plan_fn)(struct tw_gk_launch_plan launch);
 
 /* Of one element type. */
 struct tw_gk_reduce_kernels {
     tw_gk_kernel_fn line, scatter, all, direct_scatter, direct_all;
     tw_gk_kernel_v_fn scatter_v;
+    tw_gk_kernel_plan_fn plan;
 };
 
 __global__ void tw_gk_line_move(const __grid_constant__ struct tw_gk_launch launch);

@@ -27,7 +27,8 @@ static const struct tw_gk_reduce_kernels *kernels_of(twill_type_t type)
     return nullptr;
 }
 
-/* NULL: there is none. Those of calls whose blocks differ take a struct tw_gk_launch_v. */
+/* NULL: there is none. Those of calls whose blocks differ take a struct tw_gk_launch_v, of plans a
+ * struct tw_gk_launch_plan. */
 static const void *kernel_find(enum tw_gk_kernel kernel, twill_type_t type)
 {
     const struct tw_gk_reduce_kernels *row = kernels_of(type);
@@ -55,6 +56,8 @@ static const void *kernel_find(enum tw_gk_kernel kernel, twill_type_t type)
         return row != nullptr ? (const void *)row->direct_all : nullptr;
     case TW_GK_SCATTER_V:
         return row != nullptr ? (const void *)row->scatter_v : nullptr;
+    case TW_GK_PLAN:
+        return row != nullptr ? (const void *)row->plan : nullptr;
     default:
         return nullptr;
     }

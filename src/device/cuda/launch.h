@@ -22,8 +22,9 @@ enum twill_status tw_gk_load(int device);
  * waited for; launch may go when it returns.
  *
  * @param launch   of TW_GK_SCATTER_V and TW_GK_MOVE_V: the head of a struct tw_gk_launch_v; of
- *                 TW_GK_P2P_FEW and TW_GK_P2P_MANY: of a struct tw_gk_launch_p2p
- * @param type     of the sums; not looked at where nothing is summed
+ *                 TW_GK_P2P_FEW and TW_GK_P2P_MANY: of a struct tw_gk_launch_p2p; of TW_GK_PLAN: of
+ *                 a struct tw_gk_launch_plan
+ * @param type     of the sums, of a plan whatever it does; not looked at where nothing is summed
  * @param threads  of a block: a multiple of 32, at least the number of ranks; 512 for rings
  * @param done     event that comes when its blocks have ended; NULL: none. Not while a graph is
  *                 captured

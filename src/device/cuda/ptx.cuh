@@ -41,6 +41,19 @@ static __device__ inline void tw_store_release(uint32_t *at, uint32_t value)
     asm volatile("st.release.sys.global.u32 [%0], %1;" : : "l"(at), "r"(value) : "memory");
 }
 
+static __device__ inline uint64_t tw_load_acquire(const uint64_t *at)
+{
+    uint64_t value;
+
+    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
+    return value;
+}
+
+static __device__ inline void tw_store_release(uint64_t *at, uint64_t value)
+{
+    asm volatile("st.release.sys.global.u64 [%0], %1;" : : "l"(at), "l"(value) : "memory");
+}
+
 /* Before it, and behind it, for all devices. */
 static __device__ inline void tw_fence() { asm volatile("fence.acq_rel.sys;" : : : "memory"); }
 

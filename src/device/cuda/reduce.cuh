@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Knows: the collectives that sum, for the tables of the types: by lines, by rings, direct.
+/* Knows: the kernels of a type, for the tables: sums by lines, by rings, direct; any plan.
  * Never knows: which types there are, how blocks find each other. */
 #ifndef TW_DEVICE_CUDA_REDUCE_CUH
 #define TW_DEVICE_CUDA_REDUCE_CUH
 
 #include "device/cuda/number.cuh"
+#include "device/cuda/plan.cuh"
 #include "device/cuda/reduce_direct.cuh"
 #include "device/cuda/reduce_line.cuh"
 #include "device/cuda/reduce_ring.cuh"
@@ -16,6 +17,7 @@
                                                              tw_ring_reduce<N, TW_SHARE_ALL>,      \
                                                              tw_direct_reduce<N, false>,           \
                                                              tw_direct_reduce<N, true>,            \
-                                                             tw_ring_reduce_v<N>};
+                                                             tw_ring_reduce_v<N>,                  \
+                                                             tw_plan_run<N>};
 
 #endif

@@ -55,7 +55,7 @@ enum tw_gk_word {
     TW_GK_WORD_CALL,     /* coll, type, op, 0: a byte each */
     TW_GK_WORD_PATH,     /* root in the upper half; kernel and blocks in the lower */
     TW_GK_WORD_COUNT,    /* two words: bytes that go to the peer */
-    TW_GK_WORD_OUT = 4,  /* two words: where the peer's block goes; 0: by ring */
+    TW_GK_WORD_OUT = 4,  /* two words: where the peer's block goes; 0: by ring; or which plan */
     TW_GK_WORD_IN = 6,   /* two words: where the input lies; 0: not to be read by peers */
     TW_GK_WORD_BACK = 6, /* or, where blocks differ: bytes that are expected of the peer */
     TW_GK_WORDS = 8
@@ -89,6 +89,9 @@ struct tw_gk_door {
 struct tw_gk_layout {
     uint32_t lines, line_each; /* [2][size - 1]: line_each bytes, half of them payload */
     uint32_t ring, ring_each;  /* [size - 1] */
+    /* of plans: signal words, FIFOs' words, [size][2][TW_GK_PLAN_FIFOS], FIFOs, [size - 1], and
+     * scratch; 0: there is no such part */
+    uint32_t plan, plan_fifo_each, plan_scratch;
     uint32_t bytes;
 };
 
@@ -119,6 +122,8 @@ enum tw_gk_trouble {
     TW_GK_MISMATCH,        /* a peer is in another call */
     TW_GK_MISMATCH_BEFORE, /* a peer's last call was another one */
     TW_GK_STOPPED,         /* as the host wished */
+    TW_GK_OTHER_PLAN,      /* a peer runs another plan */
+    TW_GK_BROKEN,          /* a peer's message is not what its call makes of it */
 };
 struct tw_gk_host {
     uint32_t stop; /* not 0: end every wait */
@@ -157,7 +162,7 @@ struct tw_gk_call {
     uint32_t words[TW_GK_WORDS]; /* of its record */
     uint32_t elem_bytes;
     uint32_t direct;            /* not 0: peers write to `out`, which out_word tells them */
-    uint64_t in_word, out_word; /* what records say; 0: by ring */
+    uint64_t in_word, out_word; /* what records say; 0: by ring; of a plan: its hash */
     const uint64_t *bases;      /* [slots][size]: where ranks' registered memory begins */
 };
 
@@ -208,6 +213,99 @@ struct tw_gk_launch_p2p {
     struct tw_gk_op op[TW_GK_OPS_MAX];
 };
 
+/*
+ * Plans. A rank's program and what its lanes keep from slice to slice lie in device memory of its
+ * own; FIFOs, scratch and signal words, which peers write, in its part of the rank's memory. Words
+ * there are of eight bytes: a count, and above it the epoch of the call that it is of, so that
+ * nobody has to clear them: of another call it counts as 0. Before the first step of a call all
+ * ranks have begun it, and before it ends all have done their last one: the calls of any kind
+ * before and behind it never meet its traffic.
+ */
+#define TW_GK_PLAN_FIFOS 32
+#define TW_GK_PLAN_SIGNALS 64
+#define TW_GK_PLAN_HEAD 16 /* bytes in front of a slot's data; the first word says how many */
+#define TW_GK_PLAN_PARTS 8
+/* bytes from a rank's part for plans to its FIFOs; [size - 1] of them, then scratch */
+#define TW_GK_PLAN_FIFOS_AT(size)                                                                  \
+    (((TW_GK_PLAN_SIGNALS + 2 * TW_GK_PLAN_FIFOS * (size)) * 8 + 255) / 256 * 256)
+
+/* Operands and results of a step, the values of enum tw_exec_at. */
+enum tw_gk_at {
+    TW_GK_AT_NONE,
+    TW_GK_AT_SRC,
+    TW_GK_AT_DST,
+    TW_GK_AT_PEER_SRC,
+    TW_GK_AT_PEER_DST,
+    TW_GK_AT_MESSAGE,
+    TW_GK_AT_SLOT
+};
+enum tw_gk_step_kind { TW_GK_STEP_DATA, TW_GK_STEP_SIGNAL, TW_GK_STEP_WAIT };
+enum tw_gk_step_flag { /* the values of enum tw_plan_flag */
+                       TW_GK_STEP_STORE = 1,
+                       TW_GK_STEP_ACC_RIGHT = 2,
+                       TW_GK_STEP_FINAL = 4,
+                       TW_GK_STEP_ROUND = 8,
+                       TW_GK_STEP_WHOLE = 16
+};
+#define TW_GK_NO_LANE 0xffffu
+enum tw_gk_buf { TW_GK_BUF_IN, TW_GK_BUF_OUT, TW_GK_BUF_SCRATCH, TW_GK_BUF_WIDE };
+
+struct tw_gk_span {
+    uint8_t buf, part; /* enum tw_gk_buf */
+    uint32_t first, block, stride, cells;
+};
+struct tw_gk_step {
+    uint8_t kind, local, other, to; /* enum tw_gk_step_kind; enum tw_gk_at */
+    uint8_t flags;
+    uint8_t relays; /* not 0: without spans the message goes on as it is */
+    uint16_t dep_lane;
+    uint32_t dep_step;
+    int32_t from, to_rank;
+    uint16_t fifo_in, fifo_out;
+    struct tw_gk_span src, dst; /* of no cells: none */
+    uint32_t sig, sig_value;
+};
+struct tw_gk_lane {
+    uint32_t first, steps; /* in the program's list */
+};
+/* A rank's program, in its device memory. */
+struct tw_gk_program {
+    uint32_t lanes;
+    const struct tw_gk_lane *lane;
+    const struct tw_gk_step *step;
+    uint64_t *done;         /* [lanes]: slices that have ended, loop by loop, step by step */
+    uint32_t *loops;        /* [lanes]: of the running call */
+    uint64_t *sent, *taken; /* [size][TW_GK_PLAN_FIFOS]: messages */
+};
+
+/* A partition of a call. */
+struct tw_gk_part {
+    uint32_t groups, per;
+    uint64_t count, each, rest;
+    uint32_t shift;
+    uint32_t counted; /* groups have counts of their own, those of the call's pairs: 0 no, 1 what
+                         goes to the ranks, 2 what comes from them */
+};
+/* What a call makes of a plan. */
+struct tw_gk_plan {
+    const struct tw_gk_program *program;
+    uint64_t slice_elems, loops;
+    uint32_t slices;
+    uint32_t fifos, depth;
+    uint32_t stride;                      /* bytes from slot to slot */
+    uint64_t room_bytes, wide_room_bytes; /* of a cell of SCRATCH and of WIDE */
+    uint64_t wide_at;                     /* bytes from the start of SCRATCH */
+    uint32_t sig_max;
+    uint8_t sits_out; /* not 0: steps sit out the loops that their cells do not reach */
+    uint8_t widens;   /* not 0: some cells are WIDE */
+    uint8_t varies;   /* not 0: the call's pairs are there */
+    struct tw_gk_part parts[TW_GK_PLAN_PARTS];
+};
+struct tw_gk_launch_plan {
+    struct tw_gk_launch_v v;
+    struct tw_gk_plan plan[TW_GK_JOINT_MAX];
+};
+
 enum tw_gk_kernel {
     TW_GK_LINE_REDUCE,    /* small: sum of the blocks that come */
     TW_GK_LINE_MOVE,      /* small: blocks are put in their places */
@@ -221,6 +319,7 @@ enum tw_gk_kernel {
     TW_GK_MOVE_V,    /* blocks that differ are put in their places */
     TW_GK_P2P_FEW,   /* sends and receives, TW_GK_OPS_FEW at most */
     TW_GK_P2P_MANY,
+    TW_GK_PLAN, /* any plan */
     TW_GK_KERNELS
 };
 

@@ -44,6 +44,20 @@ static inline void tw_store_release(uint32_t *at, uint32_t value)
     emu::chance(8);
 }
 
+static inline uint64_t tw_load_acquire(const uint64_t *at)
+{
+    emu::chance(2);
+    return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+}
+
+static inline void tw_store_release(uint64_t *at, uint64_t value)
+{
+    emu::moved = true;
+    emu::chance(8);
+    __atomic_store_n(at, value, __ATOMIC_RELEASE);
+    emu::chance(8);
+}
+
 static inline void tw_fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
 static inline uint64_t *emu_half(const void *at, int half) { return (uint64_t *)at + half; }
