@@ -132,6 +132,8 @@ static enum twill_status check_link(const struct tw_topo_machine *machine, uint3
                        machine->name, index, tw_topo_kind_name(from), tw_topo_kind_name(to));
     if (link->origin >= TW_TOPO_ORIGIN_COUNT)
         return bad_link(machine, index, "no such origin");
+    if (link->count > TW_TOPO_CABLES_MOST)
+        return bad_link(machine, index, "absurdly many cables");
     for (int d = 0; d < 2; d++) {
         if (link->latency_ps[d] > TW_TOPO_LATENCY_PS_MOST)
             return bad_link(machine, index, "a latency of more than a second");

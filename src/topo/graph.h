@@ -36,6 +36,7 @@
 #define TW_TOPO_NONE UINT32_MAX
 #define TW_TOPO_NAME_BYTES 96
 #define TW_TOPO_NOTE_BYTES 256
+#define TW_TOPO_CABLES_MOST 4096
 #define TW_TOPO_RATE_MOST 1000000000000000ull /* bytes a second; no link or resource has more */
 
 enum tw_topo_kind {
@@ -87,6 +88,7 @@ struct tw_topo_link {
     uint64_t latency_ps[2];
     uint64_t bytes_per_s[2]; /* of one flow; > 0 */
     uint32_t resource[2];
+    uint32_t count; /* cables that are this one link together (NVLink); 0: unknown, or none */
 };
 
 struct tw_topo_resource {
@@ -186,7 +188,8 @@ enum tw_topo_scope {
  * the system does not say. Slow (tens of milliseconds). Two calls need not agree in all (memory is
  * plugged in, a port changes its speed): ranks that must have equal graphs take one rank's.
  *
- * @return TWILL_OK; TWILL_ERR_SYSTEM hwloc failed; TWILL_ERR_NOMEM
+ * @return TWILL_OK; TWILL_ERR_SYSTEM hwloc failed; TWILL_ERR_NOMEM; TWILL_ERR_INVALID a parameter
+ *         does not parse
  */
 enum twill_status tw_topo_discover(struct tw_topo_graph **graph, enum tw_topo_scope scope);
 

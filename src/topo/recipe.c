@@ -32,6 +32,14 @@ static void wire(struct bench *bench, uint32_t from, uint32_t to, uint64_t ps, u
         bench->full || !tw_topo_wire_add(bench->machine, from, to, ps, rate, TW_TOPO_SYNTHETIC);
 }
 
+static void nvlink(struct bench *bench, uint32_t from, uint32_t to)
+{
+    const struct tw_topo_recipe *recipe = bench->recipe;
+    wire(bench, from, to, recipe->nvlink_ps, recipe->nvlink_bytes_per_s);
+    if (!bench->full)
+        bench->machine->links[bench->machine->nlinks - 1].count = recipe->nvlink_cables;
+}
+
 static void describe(struct bench *bench, uint32_t node, const char *name, uint32_t index,
                      const char *model)
 {
@@ -103,8 +111,8 @@ static void devices_add(struct bench *bench)
         describe(bench, switches[i], "switch", i, "");
     }
     uint32_t net = recipe->nics ? part(bench, TW_NODE_NET, 0, TW_TOPO_NONE) : TW_TOPO_NONE;
-    uint32_t nvswitch =
-        recipe->nvlink_bytes_per_s ? part(bench, TW_NODE_NVSWITCH, 0, TW_TOPO_NONE) : TW_TOPO_NONE;
+    bool switched = recipe->nvlink_bytes_per_s && recipe->npairs == 0;
+    uint32_t nvswitch = switched ? part(bench, TW_NODE_NVSWITCH, 0, TW_TOPO_NONE) : TW_TOPO_NONE;
     for (uint32_t i = 0; i < recipe->nics && !bench->full; i++) {
         uint32_t parent = slot(bench, switches, i, recipe->nics);
         uint32_t nic = part(bench, TW_NODE_NIC, parent, TW_TOPO_NONE);
@@ -117,13 +125,16 @@ static void devices_add(struct bench *bench)
         uint32_t gpu = part(bench, TW_NODE_GPU, parent, TW_TOPO_NONE);
         wire(bench, gpu, parent, recipe->pci_ps, recipe->pci_bytes_per_s);
         if (nvswitch != TW_TOPO_NONE)
-            wire(bench, gpu, nvswitch, recipe->nvlink_ps, recipe->nvlink_bytes_per_s);
+            nvlink(bench, gpu, nvswitch);
         describe(bench, gpu, "gpu", i, recipe->gpu_model);
         if (bench->full)
             break;
         bench->machine->nodes[gpu].memory_bytes = recipe->gpu_bytes;
         bench->machine->nodes[gpu].memory_bytes_per_s = recipe->gpu_bytes_per_s;
     }
+    for (uint32_t i = 0; i < recipe->npairs && !bench->full; i++)
+        nvlink(bench, tw_topo_node_nth(bench->machine, TW_NODE_GPU, recipe->pairs[i][0]),
+               tw_topo_node_nth(bench->machine, TW_NODE_GPU, recipe->pairs[i][1]));
 }
 
 enum twill_status tw_topo_recipe_build(struct tw_topo_machine *machine,

@@ -27,7 +27,11 @@ struct tw_topo_recipe {
     uint32_t gpus;
     const char *gpu_model;
     uint64_t gpu_bytes, gpu_bytes_per_s;
-    uint64_t nvlink_ps, nvlink_bytes_per_s; /* from a GPU to the NVSwitch; 0: none */
+    uint64_t nvlink_ps, nvlink_bytes_per_s; /* from a GPU to the NVSwitch, or to its partner of a
+                                               pair; 0: none */
+    uint32_t nvlink_cables;                 /* that such a link consists of */
+    const uint8_t (*pairs)[2];              /* GPUs joined without a switch */
+    uint32_t npairs;                        /* 0: by an NVSwitch */
 };
 
 /** The table's rows, from 0; NULL past the end. */

@@ -12,6 +12,12 @@
 #define GB 1000000000ull
 #define NS 1000ull
 
+#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
+
+static const uint8_t each_to_each[][2] = {{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}};
+/* bridges between neighbouring slots, which lie below different PCI switches of a package */
+static const uint8_t bridged[][2] = {{0, 2}, {1, 3}, {4, 6}, {5, 7}};
+
 static const struct tw_topo_recipe recipes[] = {
     {
         .name = "amd-2s-nps4",
@@ -103,6 +109,7 @@ static const struct tw_topo_recipe recipes[] = {
         .gpu_bytes_per_s = 4000 * GB,
         .nvlink_ps = 400 * NS,
         .nvlink_bytes_per_s = 390 * GB,
+        .nvlink_cables = 18,
     },
     {
         .name = "pcie-4gpu",
@@ -136,6 +143,82 @@ static const struct tw_topo_recipe recipes[] = {
         .gpu_model = "synthetic GPU without NVLink",
         .gpu_bytes = 48 * GIB,
         .gpu_bytes_per_s = 800 * GB,
+    },
+    {
+        .name = "nvlink-4gpu",
+        .text = "1 AMD package, 4 GPUs with NVLink from each to each, no switch, 1 NIC of 100 Gb/s",
+        .cpu_model = "synthetic AMD, 32 cores in 4 dies",
+        .l1d_bytes = 32 * KIB,
+        .l2_bytes = 1 * MIB,
+        .l3_bytes = 32 * MIB,
+        .packages = 1,
+        .numas = 1,
+        .caches = 4,
+        .cores = 8,
+        .threads = 2,
+        .cache_level = 3,
+        .memory_bytes = 384 * GIB,
+        .rates = {.line_ps = {10 * NS, 20 * NS, 22 * NS, 90 * NS, 100 * NS, 200 * NS},
+                  .core_bytes_per_s = 24 * GB,
+                  .cache_bytes_per_s = 50 * GB,
+                  .numa_bytes_per_s = 140 * GB,
+                  .socket_bytes_per_s = 140 * GB,
+                  .memory_ps = 50 * NS,
+                  .memory_bytes_per_s = 180 * GB},
+        .pci_ps = 150 * NS,
+        .pci_bytes_per_s = 25 * GB,
+        .nics = 1,
+        .nic_model = "synthetic 100 Gb/s",
+        .nic_ps = 600 * NS,
+        .nic_bytes_per_s = 12 * GB + GB / 2,
+        .gpus = 4,
+        .gpu_model = "synthetic GPU with NVLink",
+        .gpu_bytes = 80 * GIB,
+        .gpu_bytes_per_s = 2000 * GB,
+        .nvlink_ps = 700 * NS,
+        .nvlink_bytes_per_s = 87 * GB,
+        .nvlink_cables = 4,
+        .pairs = each_to_each,
+        .npairs = COUNT(each_to_each),
+    },
+    {
+        .name = "nvpair-8gpu",
+        .text = "2 Intel packages, 8 GPUs below 4 PCI switches, pairs of them with NVLink, 2 NICs "
+                "of 200 Gb/s",
+        .cpu_model = "synthetic Intel, 48 cores",
+        .l1d_bytes = 48 * KIB,
+        .l2_bytes = 2 * MIB,
+        .l3_bytes = 90 * MIB,
+        .packages = 2,
+        .numas = 1,
+        .caches = 1,
+        .cores = 48,
+        .threads = 2,
+        .cache_level = 3,
+        .memory_bytes = 1024 * GIB,
+        .rates = {.line_ps = {12 * NS, 55 * NS, 60 * NS, 60 * NS, 60 * NS, 140 * NS},
+                  .core_bytes_per_s = 13 * GB,
+                  .cache_bytes_per_s = 240 * GB,
+                  .numa_bytes_per_s = 240 * GB,
+                  .socket_bytes_per_s = 110 * GB,
+                  .memory_ps = 45 * NS,
+                  .memory_bytes_per_s = 250 * GB},
+        .switches = 4,
+        .pci_ps = 100 * NS,
+        .pci_bytes_per_s = 50 * GB,
+        .nics = 2,
+        .nic_model = "synthetic 200 Gb/s",
+        .nic_ps = 500 * NS,
+        .nic_bytes_per_s = 25 * GB,
+        .gpus = 8,
+        .gpu_model = "synthetic GPU with NVLink",
+        .gpu_bytes = 94 * GIB,
+        .gpu_bytes_per_s = 3500 * GB,
+        .nvlink_ps = 700 * NS,
+        .nvlink_bytes_per_s = 260 * GB,
+        .nvlink_cables = 12,
+        .pairs = bridged,
+        .npairs = COUNT(bridged),
     },
     {
         .name = "arm-64c",
@@ -189,5 +272,5 @@ static const struct tw_topo_recipe recipes[] = {
 
 const struct tw_topo_recipe *tw_topo_recipe_at(unsigned index)
 {
-    return index < sizeof(recipes) / sizeof(recipes[0]) ? &recipes[index] : NULL;
+    return index < COUNT(recipes) ? &recipes[index] : NULL;
 }

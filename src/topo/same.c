@@ -25,7 +25,7 @@ static bool links_equal(const struct tw_topo_machine *a, const struct tw_topo_ma
 {
     for (uint32_t i = 0; i < a->nlinks; i++) {
         const struct tw_topo_link *x = &a->links[i], *y = &b->links[i];
-        if (x->from != y->from || x->to != y->to || x->origin != y->origin)
+        if (x->from != y->from || x->to != y->to || x->origin != y->origin || x->count != y->count)
             return false;
         for (int d = 0; d < 2; d++)
             if (x->latency_ps[d] != y->latency_ps[d] || x->bytes_per_s[d] != y->bytes_per_s[d] ||

@@ -92,6 +92,7 @@ static bool read_link(struct reading *in)
 {
     struct tw_xml *xml = &in->xml;
     struct tw_topo_link link = {0};
+    uint64_t count = 0;
     if (!tw_xml_index(xml, "from", true, &link.from) || !tw_xml_index(xml, "to", true, &link.to) ||
         !tw_xml_choice(xml, "origin", tw_topo_origin_name, &link.origin) ||
         !tw_xml_number(xml, "latency_ps", true, TW_TOPO_LATENCY_PS_MOST, &link.latency_ps[0]) ||
@@ -100,8 +101,10 @@ static bool read_link(struct reading *in)
         !tw_xml_number(xml, "bytes_per_s", true, TW_TOPO_RATE_MOST, &link.bytes_per_s[0]) ||
         !tw_xml_number(xml, "back_bytes_per_s", true, TW_TOPO_RATE_MOST, &link.bytes_per_s[1]) ||
         !tw_xml_index(xml, "resource", true, &link.resource[0]) ||
-        !tw_xml_index(xml, "back_resource", true, &link.resource[1]))
+        !tw_xml_index(xml, "back_resource", true, &link.resource[1]) ||
+        !tw_xml_number(xml, "count", false, TW_TOPO_CABLES_MOST, &count))
         return false;
+    link.count = (uint32_t)count;
     return tw_topo_link_add(newest(in), &link) != TW_TOPO_NONE ? expect_close(in) : full(in);
 }
 

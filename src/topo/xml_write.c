@@ -84,6 +84,7 @@ static void put_link(FILE *out, const struct tw_topo_link *link)
     put_number(out, "back_bytes_per_s", link->bytes_per_s[1]);
     put_number(out, "resource", link->resource[0]);
     put_number(out, "back_resource", link->resource[1]);
+    put_known_number(out, "count", link->count);
     (void)fputs("/>\n", out);
 }
 

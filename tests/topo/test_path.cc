@@ -274,7 +274,8 @@ TEST(Path, IsAsShortAsASearchOfAnotherKindSays)
                                   TW_TOPO_SYNTHETIC,
                                   {700000, 900000},
                                   {900000000000, 600000000000},
-                                  {resource, resource}};
+                                  {resource, resource},
+                                  2};
     ASSERT_NE(tw_topo_link_add(m, &bridge), TW_TOPO_NONE);
     ASSERT_EQ(tw_topo_graph_seal(graph.g), TWILL_OK);
     Routes routes(graph.g);

@@ -78,7 +78,7 @@ TEST(Place, HostsOfDifferentMachinesHaveTheirOwnRoom)
     ASSERT_EQ(tw_topo_resource_add(small, 0, 1000), 0u);
     const uint32_t ends[][2] = {{1, 0}, {2, 1}, {3, 0}, {3, 4}};
     for (const auto &end : ends) {
-        struct tw_topo_link link = {end[0], end[1], 0, {1, 1}, {1000, 1000}, {0, 0}};
+        struct tw_topo_link link = {end[0], end[1], 0, {1, 1}, {1000, 1000}, {0, 0}, 0};
         ASSERT_NE(tw_topo_link_add(small, &link), TW_TOPO_NONE);
     }
     ASSERT_EQ(tw_topo_graph_seal(graph.g), TWILL_OK) << tw_fail_text();

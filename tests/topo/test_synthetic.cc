@@ -14,6 +14,7 @@ struct Shape {
 const Shape kShapes[] = {
     {"amd-2s-nps4", 2, 8, 16, 128, 256, 0, 2, 0, 0}, {"intel-2s", 2, 2, 2, 96, 192, 0, 2, 0, 0},
     {"nvswitch-8gpu", 2, 2, 2, 96, 192, 4, 8, 8, 1}, {"pcie-4gpu", 1, 1, 4, 32, 64, 2, 1, 4, 0},
+    {"nvlink-4gpu", 1, 1, 4, 32, 64, 0, 1, 4, 0},    {"nvpair-8gpu", 2, 2, 2, 96, 192, 4, 2, 8, 0},
     {"arm-64c", 1, 1, 1, 64, 64, 0, 1, 0, 0},        {"container-1c", 1, 1, 0, 1, 1, 0, 0, 0, 0},
 };
 
@@ -92,7 +93,7 @@ TEST(Synthetic, RefusesWhatItDoesNotKnow)
         const char *name, *sentence;
     } faults[] = {
         {"vax", "no described machine 'vax'; there are amd-2s-nps4, intel-2s, nvswitch-8gpu, "
-                "pcie-4gpu, arm-64c, container-1c"},
+                "pcie-4gpu, nvlink-4gpu, nvpair-8gpu, arm-64c, container-1c"},
         {"", "no described machine ''"},
         {"arm-64c:", "'' is no option=number"},
         {"arm-64c:hosts", "'hosts' is no option=number"},

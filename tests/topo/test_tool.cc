@@ -76,7 +76,8 @@ TEST(Tool, ShowsDescribedMachinesAndSaysThatTheyAre)
     EXPECT_TRUE(
         contains(r.out, "gpu gpu7 (synthetic GPU with NVLink) 141 GiB at 4 TB/s  [100 ns, "))
         << r.out;
-    EXPECT_TRUE(contains(r.out, "    gpu gpu7 - nvswitch  [400 ns, 390 GB/s; synthetic]\n"))
+    EXPECT_TRUE(
+        contains(r.out, "    gpu gpu7 - nvswitch  [18 cables, 400 ns, 390 GB/s; synthetic]\n"))
         << r.out;
     r = run({"--list"});
     EXPECT_EQ(r.rc, 0);
@@ -181,7 +182,7 @@ TEST(Tool, SaysOnceWhatIsWrong)
         {{"--machine", "vax"},
          1,
          "twill-topo: no described machine 'vax'; there are amd-2s-nps4, intel-2s, nvswitch-8gpu, "
-         "pcie-4gpu, arm-64c, container-1c\n"},
+         "pcie-4gpu, nvlink-4gpu, nvpair-8gpu, arm-64c, container-1c\n"},
         {{"--hwloc", "/etc/passwd"},
          1,
          "twill-topo: hwloc cannot read /etc/passwd as a topology of its own\n"},

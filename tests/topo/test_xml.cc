@@ -13,14 +13,11 @@
 namespace
 {
 
-const char *kMachines[] = {"amd-2s-nps4",
-                           "intel-2s",
-                           "nvswitch-8gpu",
-                           "pcie-4gpu",
-                           "arm-64c",
-                           "container-1c",
-                           "nvswitch-8gpu:hosts=64,leaf=16,oversub=2",
-                           "arm-64c:hosts=3"};
+const char *kMachines[] = {
+    "amd-2s-nps4",    "intel-2s",     "nvswitch-8gpu",
+    "pcie-4gpu",      "nvlink-4gpu",  "nvpair-8gpu",
+    "arm-64c",        "container-1c", "nvswitch-8gpu:hosts=64,leaf=16,oversub=2",
+    "arm-64c:hosts=3"};
 
 TEST(Xml, GraphTextGraphTextIsTheSame)
 {
@@ -69,6 +66,13 @@ TEST(Xml, ReadsWhatPeopleWrite)
     EXPECT_EQ(graph.machine().links[0].latency_ps[1], 2u);
     EXPECT_EQ(graph.machine().links[0].bytes_per_s[0], 9u);
     EXPECT_EQ(graph.machine().links[0].origin, TW_TOPO_MEASURED);
+    EXPECT_EQ(graph.machine().links[0].count, 0u);
+    Graph cables;
+    std::string text = kSmall;
+    text.insert(text.find("back_resource"), "count='18' ");
+    ASSERT_EQ(read(&cables.g, text), TWILL_OK) << tw_fail_text();
+    EXPECT_EQ(cables.machine().links[0].count, 18u);
+    EXPECT_FALSE(tw_topo_graph_equal(cables.g, graph.g));
 }
 
 /* One change of the text above each, and what the error says. */
@@ -110,6 +114,7 @@ TEST(Xml, RefusesWithLineAndCause)
         {"bytes_per_s='9'", "bytes_per_s='11'", "above that of its resource"},
         {"origin='measured'", "origin='Measured'", "no such origin"},
         {"back_resource='0'", "back_resource='1'", "no such resource"},
+        {"back_resource='0'", "back_resource='0' count='4097'", "not a number from 0 to 4096"},
         {"</node>", "</core>", "the end of core, not of node"},
         {"</node>", "<node kind='pu'/></node>", "an element that must be empty is not"},
         {"  </machine>\n", "", "no element hosts may stand in machine"},

@@ -86,7 +86,10 @@ static void print_link(FILE *out, const struct tw_topo_link *link)
     char a[FIGURE_BYTES], b[FIGURE_BYTES], c[FIGURE_BYTES], d[FIGURE_BYTES];
     bool even =
         link->latency_ps[0] == link->latency_ps[1] && link->bytes_per_s[0] == link->bytes_per_s[1];
-    fprintf(out, "[%s, %s", figure_time(link->latency_ps[0], a),
+    fputc('[', out);
+    if (link->count)
+        fprintf(out, "%" PRIu32 " cable%s, ", link->count, link->count == 1 ? "" : "s");
+    fprintf(out, "%s, %s", figure_time(link->latency_ps[0], a),
             figure_rate(link->bytes_per_s[0], b));
     if (link->resource[0] == link->resource[1])
         fputs(" both ways together", out);
