@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/host.h"
+#include "base/param.h"
 #include "base/status.h"
 #include "topo/build.h"
 
@@ -282,6 +283,12 @@ enum twill_status tw_topo_discover_from(struct tw_topo_graph **graph,
 
 enum twill_status tw_topo_discover(struct tw_topo_graph **graph, enum tw_topo_scope scope)
 {
-    const struct tw_topo_source source = {.sysfs = "/sys", .proc = "/proc", .scope = scope};
+    struct tw_topo_source source = {.sysfs = "/sys", .proc = "/proc", .scope = scope};
+    const struct tw_params *params;
+    enum twill_status status = tw_params_get(&params);
+    if (tw_failed(status))
+        return status;
+    if (params->nvml)
+        source.nvml = "libnvidia-ml.so.1";
     return tw_topo_discover_from(graph, &source);
 }

@@ -13,6 +13,7 @@ struct tw_topo_source {
     const char *sysfs;     /* "/sys"; NULL: do not look */
     const char *proc;      /* "/proc"; NULL: do not look */
     enum tw_topo_scope scope;
+    const char *nvml; /* "libnvidia-ml.so.1"; NULL: do not ask it */
 };
 
 /** As tw_topo_discover, from anywhere. TWILL_ERR_INVALID a file that hwloc cannot read. */
@@ -31,6 +32,24 @@ enum twill_status tw_topo_restrict(hwloc_topology_t topology, unsigned long flag
  */
 bool tw_topo_devices_add(struct tw_topo_machine *machine, hwloc_topology_t topology,
                          const struct tw_topo_source *source);
+
+#define TW_TOPO_NVIDIA_MOST 64 /* more GPUs of a host are taken to have no NVLink */
+
+/* What PCI shows of NVIDIA. */
+struct tw_topo_nvidia {
+    uint32_t ngpus, nvswitches;        /* the latter: chips */
+    uint32_t gpu[TW_TOPO_NVIDIA_MOST]; /* nodes */
+};
+
+/**
+ * Adds NVLink: of two GPUs and more as NVML says it (src/topo/nvml.h), which is not loaded for
+ * fewer. Where that cannot be had, a note says why, and GPUs are linked to the NVSwitch by estimate
+ * if its chips are seen.
+ *
+ * @return false: no memory (tw_fail was called)
+ */
+bool tw_topo_nvlink_add(struct tw_topo_machine *machine, const struct tw_topo_source *source,
+                        const struct tw_topo_nvidia *seen);
 
 /* ---- facts in files ------------------------------------------------------------------------- */
 

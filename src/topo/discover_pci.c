@@ -14,13 +14,11 @@
 #define SWITCH_PS (110 * NS) /* through a PCI switch */
 #define DEVICE_PS (150 * NS) /* from a device to what it hangs on */
 #define PORT_PS (500 * NS)   /* through a NIC and a cable to the first switch */
-#define NVLINK_PS (400 * NS) /* GPU to NVSwitch */
 #define ROOT_RATE (50 * GB)  /* where nothing says more */
 #define GPU_RATE (25 * GB)
 #define NIC_RATE (12 * GB)
 #define VERBS_RATE (12500000000ull) /* 100 Gb/s */
 #define NET_RATE (1250000000ull)    /* 10 Gb/s */
-#define NVLINK_RATE (390 * GB)
 
 #define VENDOR_NVIDIA 0x10de
 #define VENDOR_AMD 0x1002
@@ -28,8 +26,8 @@
 struct walk {
     struct tw_topo_machine *machine;
     const struct tw_topo_source *source;
-    uint32_t gpus, nvidias, nvswitches; /* devices seen; of NVIDIA; chips */
-    uint32_t nvswitch;                  /* the node for all chips; NONE */
+    uint32_t gpus;
+    struct tw_topo_nvidia nvidia;
 };
 
 enum what { NOTHING, GPU, NIC, NVSWITCH };
@@ -128,11 +126,11 @@ static bool gpu_add(struct walk *walk, hwloc_obj_t obj, uint32_t parent)
     if (gpu == TW_TOPO_NONE)
         return false;
     name_device(walk, obj, gpu, NULL);
-    if (!tw_topo_wire_add(walk->machine, gpu, parent, DEVICE_PS, rate, origin))
-        return false;
-    return walk->nvswitch == TW_TOPO_NONE || obj->attr->pcidev.vendor_id != VENDOR_NVIDIA ||
-           tw_topo_wire_add(walk->machine, gpu, walk->nvswitch, NVLINK_PS, NVLINK_RATE,
-                            TW_TOPO_ESTIMATE);
+    walk->gpus++;
+    struct tw_topo_nvidia *nvidia = &walk->nvidia;
+    if (obj->attr->pcidev.vendor_id == VENDOR_NVIDIA && nvidia->ngpus < TW_TOPO_NVIDIA_MOST)
+        nvidia->gpu[nvidia->ngpus++] = gpu;
+    return tw_topo_wire_add(walk->machine, gpu, parent, DEVICE_PS, rate, origin);
 }
 
 /* The device's name as programs use it: of verbs before that of the network. */
@@ -290,39 +288,22 @@ static bool parts_add(struct walk *walk, hwloc_obj_t obj) /* NOLINT(misc-no-recu
     return true;
 }
 
-/* ---- NVLink --------------------------------------------------------------------------------- */
-
-/* sysfs shows the chips of an NVSwitch, if anything; only the driver's library knows links. */
-static bool nvlink_add(struct walk *walk, hwloc_topology_t topology)
+/* sysfs shows the chips of an NVSwitch, if anything. */
+static uint32_t nvswitches_count(hwloc_topology_t topology)
 {
-    for (hwloc_obj_t pci = NULL; (pci = hwloc_get_next_pcidev(topology, pci));) {
-        if (!pci->attr)
-            continue;
-        enum what what = what_is(&pci->attr->pcidev);
-        walk->gpus += what == GPU;
-        walk->nvidias += what == GPU && pci->attr->pcidev.vendor_id == VENDOR_NVIDIA;
-        walk->nvswitches += what == NVSWITCH;
-    }
-    walk->nvswitch = TW_TOPO_NONE;
-    if (walk->nvidias < 2)
-        return true;
-    if (walk->nvswitches == 0)
-        return tw_topo_note_add(walk->machine,
-                                "NVLink: unknown, neither sysfs nor hwloc shows it; paths between "
-                                "GPUs go by PCI here");
-    walk->nvswitch = tw_topo_part_add(walk->machine, TW_NODE_NVSWITCH, 0, TW_TOPO_NONE);
-    return walk->nvswitch != TW_TOPO_NONE &&
-           tw_topo_note_add(walk->machine,
-                            "NVLink: %u NVSwitch chips are there; how many links a GPU has to "
-                            "them, and how fast, is unknown",
-                            walk->nvswitches);
+    uint32_t count = 0;
+    for (hwloc_obj_t pci = NULL; (pci = hwloc_get_next_pcidev(topology, pci));)
+        count += pci->attr && what_is(&pci->attr->pcidev) == NVSWITCH;
+    return count;
 }
 
 bool tw_topo_devices_add(struct tw_topo_machine *machine, hwloc_topology_t topology,
                          const struct tw_topo_source *source)
 {
     struct walk walk = {.machine = machine, .source = source};
-    return nvlink_add(&walk, topology) && parts_add(&walk, hwloc_get_root_obj(topology)) &&
+    walk.nvidia.nvswitches = nvswitches_count(topology);
+    return parts_add(&walk, hwloc_get_root_obj(topology)) &&
+           tw_topo_nvlink_add(machine, source, &walk.nvidia) &&
            (walk.gpus == 0 ||
             tw_topo_note_add(machine,
                              "GPUs: sysfs does not say the size and rate of their memory"));

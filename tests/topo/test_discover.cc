@@ -43,7 +43,7 @@ class Folder
 Graph *recorded(const char *sysfs = nullptr, const char *proc = nullptr)
 {
     Graph *graph = new Graph;
-    struct tw_topo_source source = {kTwoGpus, sysfs, proc, TW_TOPO_SCOPE_PROCESS};
+    struct tw_topo_source source = {kTwoGpus, sysfs, proc, TW_TOPO_SCOPE_PROCESS, nullptr};
     EXPECT_EQ(tw_topo_discover_from(&graph->g, &source), TWILL_OK) << tw_fail_text();
     return graph;
 }
@@ -106,7 +106,7 @@ TEST(Discover, LeavesOutWhatAControlGroupForbids)
     const std::string path = folder.root + "/host.xml";
     for (const enum tw_topo_scope scope : {TW_TOPO_SCOPE_PROCESS, TW_TOPO_SCOPE_GROUP}) {
         Graph graph;
-        const struct tw_topo_source source = {path.c_str(), nullptr, nullptr, scope};
+        const struct tw_topo_source source = {path.c_str(), nullptr, nullptr, scope, nullptr};
         ASSERT_EQ(tw_topo_discover_from(&graph.g, &source), TWILL_OK) << tw_fail_text();
         const struct tw_topo_machine *m = &graph.machine();
         ASSERT_EQ(tw_topo_node_count(m, TW_NODE_PU), 2u);
@@ -245,7 +245,8 @@ TEST(Discover, RefusesWhatHwlocCannotRead)
     folder.put("empty.xml", "");
     for (const char *name : {"/garbage.xml", "/empty.xml", "/absent.xml"}) {
         std::string path = folder.root + name;
-        struct tw_topo_source source = {path.c_str(), nullptr, nullptr, TW_TOPO_SCOPE_PROCESS};
+        struct tw_topo_source source = {path.c_str(), nullptr, nullptr, TW_TOPO_SCOPE_PROCESS,
+                                        nullptr};
         struct tw_topo_graph *graph = nullptr;
         EXPECT_EQ(tw_topo_discover_from(&graph, &source), TWILL_ERR_INVALID) << name;
         EXPECT_EQ(graph, nullptr);
@@ -258,7 +259,7 @@ TEST(Discover, ReadsAHostWithTwoH200)
 {
     Graph graph;
     struct tw_topo_source source = {SOURCE_DIR "/tests/topo/machines/h200-2gpu.xml", nullptr,
-                                    nullptr, TW_TOPO_SCOPE_PROCESS};
+                                    nullptr, TW_TOPO_SCOPE_PROCESS, nullptr};
     ASSERT_EQ(tw_topo_discover_from(&graph.g, &source), TWILL_OK) << tw_fail_text();
     const struct tw_topo_machine *m = &graph.machine();
     EXPECT_STREQ(m->name, "h200-2gpu.xml"); /* the dump does not name its host */
@@ -300,7 +301,7 @@ TEST(Discover, ShipsAHostWithTwoH200)
     /* all else is as hwloc's dump has it */
     Graph dump;
     struct tw_topo_source source = {SOURCE_DIR "/tests/topo/machines/h200-2gpu.xml", nullptr,
-                                    nullptr, TW_TOPO_SCOPE_PROCESS};
+                                    nullptr, TW_TOPO_SCOPE_PROCESS, nullptr};
     ASSERT_EQ(tw_topo_discover_from(&dump.g, &source), TWILL_OK) << tw_fail_text();
     ASSERT_EQ(graph.machine().nnodes, dump.machine().nnodes);
     ASSERT_EQ(graph.machine().nlinks, dump.machine().nlinks + 1);
