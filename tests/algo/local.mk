@@ -6,7 +6,7 @@ tests_algo_test_algo_SOURCES = \
 	tests/algo/test_algo.cc \
 	tests/algo/test_model.cc \
 	tests/algo/test_check.cc \
-	tests/algo/test_cost.cc \
+	tests/algo/test_cost.cc tests/algo/test_order.cc \
 	tests/algo/test_crossover.cc \
 	tests/algo/test_only_rank.cc \
 	tests/algo/cases.hh tests/algo/model.hh tests/plan/contract.hh

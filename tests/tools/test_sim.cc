@@ -164,6 +164,29 @@ TEST_F(Sim, NamesASyntheticMachineInEveryForm)
     EXPECT_TRUE(contains(table[1], ",\"" + name + "\"")) << table[1];
 }
 
+/* GPUs that the machine lists in an order that is no good ring. */
+TEST_F(Sim, PutsRanksInTheOrderOfARing)
+{
+    const auto priced = [&](const char *order, const char *form) {
+        return out({kSim, "--coll", "all_reduce", "--algo", "ring", "-n", "8", "-b", "256M", "-e",
+                    "256M", "--machine", "nvpair-8gpu", "--order", order, form});
+    };
+    const std::string text = priced("ring", "--check"), plain = priced("machine", "--check");
+    EXPECT_TRUE(contains(text, "# ranks as a ring: 0 1 3 4 6 7 5 2, 50 GB/s\n")) << text;
+    EXPECT_FALSE(contains(plain, "ring:")) << plain;
+    ASSERT_EQ(rows(text).size(), 1u);
+    ASSERT_EQ(rows(plain).size(), 1u);
+    const auto time_of = [](const std::string &row) {
+        double bytes = 0, count = 0, us = 0;
+        char algo[32];
+        EXPECT_EQ(sscanf(row.c_str(), "%lf %lf %31s %lf", &bytes, &count, algo, &us), 4) << row;
+        return us;
+    };
+    EXPECT_LT(time_of(rows(text)[0]), time_of(rows(plain)[0])) << text << plain;
+    EXPECT_TRUE(contains(priced("ring", "--json"), "\"order\": \"0 1 3 4 6 7 5 2, 50 GB/s\""));
+    EXPECT_FALSE(contains(priced("machine", "--json"), "\"order\""));
+}
+
 TEST_F(Sim, ThousandsOfRanks)
 {
     std::string text =
@@ -242,6 +265,8 @@ TEST_F(Sim, SaysWhatMakesNoSense)
         {{"--coll", "all_reduce", "-n", "4", "-d", "int7"}, 2, "no type 'int7'"},
         {{"--coll", "broadcast", "-n", "4", "-r", "4"}, 2, "root 4 of 4 ranks"},
         {{"--coll", "all_reduce", "-n", "4", "--on", "fpga"}, 2, "neither cpu nor gpu"},
+        {{"--coll", "all_reduce", "-n", "4", "--order", "star"}, 2, "neither machine nor ring"},
+        {{"--coll", "all_reduce", "-n", "65", "--order", "ring"}, 3, "a ring of 65 places"},
         {{"--coll", "all_reduce", "-n", "4", "extra"}, 2, "'extra' is no option"},
         {{"--plan", "x", "--coll", "all_reduce"}, 2, "--plan says all"},
         {{"--coll", "all_reduce", "-n", "4", "--algo", "pairwise"}, 3, "no algorithm pairwise"},

@@ -4,6 +4,8 @@
 #include "config.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +14,7 @@
 #include "base/param.h"
 #include "base/status.h"
 #include "sim.h"
+#include "topo/ring.h"
 #include "topo/xml.h"
 
 /* A name of a synthetic machine, or else a file. */
@@ -38,6 +41,40 @@ static uint32_t per_host_of(const struct sim_machine_options *options,
     return options->per_host;
 }
 
+/* "0 2 1 3, 25 GB/s" */
+static char *ring_text(const struct tw_topo_ring *ring)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out)
+        return NULL;
+    for (uint32_t i = 0; i < ring->count; i++)
+        fprintf(out, "%s%" PRIu32, i ? " " : "", ring->order[i]);
+    fprintf(out, ", %.4g GB/s", (double)ring->bytes_per_s / 1e9);
+    if (fclose(out) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+/* Rank r goes where the ring's r-th place is. */
+static enum twill_status ring_take(struct sim_machine *machine, struct tw_topo_place *places)
+{
+    struct tw_topo_ring ring;
+    struct tw_topo_place before[TW_TOPO_RING_MOST];
+    enum twill_status status =
+        tw_topo_ring_find(machine->graph, places, (uint32_t)machine->nranks, &ring);
+    if (tw_failed(status))
+        return status;
+    memcpy(before, places, ring.count * sizeof(*places));
+    for (uint32_t i = 0; i < ring.count; i++)
+        places[i] = before[ring.order[i]];
+    machine->order = ring_text(&ring);
+    return machine->order ? TWILL_OK : tw_fail(TWILL_ERR_NOMEM, "no memory for a ring's text");
+}
+
 enum twill_status sim_machine_open(const struct sim_machine_options *options, int nranks,
                                    struct sim_machine *machine)
 {
@@ -55,6 +92,8 @@ enum twill_status sim_machine_open(const struct sim_machine_options *options, in
                                 options->cyclic ? TW_TOPO_CYCLIC : TW_TOPO_PACKED,
                                 per_host_of(options, made.graph, nranks), (uint32_t)nranks, places);
     }
+    if (!tw_failed(status) && options->ring)
+        status = ring_take(&made, places);
     if (!tw_failed(status)) {
         const struct tw_cost_graph from = {
             .graph = made.graph,
@@ -66,10 +105,12 @@ enum twill_status sim_machine_open(const struct sim_machine_options *options, in
         status = tw_cost_graph_open(&from, &made.net);
     }
     free(places);
-    if (tw_failed(status))
-        tw_topo_graph_free(made.graph);
-    else
+    if (!tw_failed(status)) {
         *machine = made;
+        return TWILL_OK;
+    }
+    free(made.order);
+    tw_topo_graph_free(made.graph);
     return status;
 }
 
@@ -77,6 +118,7 @@ void sim_machine_close(struct sim_machine *machine)
 {
     tw_cost_net_close(&machine->net);
     tw_topo_graph_free(machine->graph);
+    free(machine->order);
     *machine = (struct sim_machine){.nranks = 0};
 }
 

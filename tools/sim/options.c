@@ -37,6 +37,9 @@ static const char help[] =
     "  --on cpu|gpu     where ranks run (gpu where the machine has any)\n"
     "  --per-host N     ranks of a host (as many as it has CPUs or GPUs)\n"
     "  --cyclic         one rank on each host in turn, not host by host\n"
+    "  --order ring     ranks in the order of the ring with the fastest slowest link, of 64 at "
+    "most;\n"
+    "                   machine: as the machine lists them (the default)\n"
     "  --net tcp|rdma   between hosts (rdma)\n"
     "  --fifo BYTES     of each FIFO (what communicators take from TWILL_STAGING=32M; on GPUs 4M)\n"
     "  --cost FILE      what steps and links cost; else TWILL_COST_FILE, else built in\n"
@@ -66,6 +69,7 @@ enum {
     OPT_ON,
     OPT_PER_HOST,
     OPT_CYCLIC,
+    OPT_ORDER,
     OPT_NET,
     OPT_FIFO,
     OPT_COST,
@@ -92,6 +96,7 @@ static const struct option long_options[] = {
     {"on", required_argument, NULL, OPT_ON},
     {"per-host", required_argument, NULL, OPT_PER_HOST},
     {"cyclic", no_argument, NULL, OPT_CYCLIC},
+    {"order", required_argument, NULL, OPT_ORDER},
     {"net", required_argument, NULL, OPT_NET},
     {"fifo", required_argument, NULL, OPT_FIFO},
     {"cost", required_argument, NULL, OPT_COST},
@@ -196,6 +201,10 @@ static int parse_machine(struct sim_options *options, int option)
     case OPT_CYCLIC:
         machine->cyclic = true;
         return CLI_GO_ON;
+    case OPT_ORDER:
+        status = read_word("--order", optarg, "machine", "ring", &yes);
+        machine->ring = yes;
+        return status;
     default:
         status = read_word("--net", optarg, "tcp", "rdma", &yes);
         machine->between_hosts = yes ? TW_COST_LINK_RDMA : TW_COST_LINK_TCP;

@@ -40,10 +40,11 @@ void sim_report_head(const struct sim_head *head)
     const struct sim_options *options = head->options;
     switch (options->form) {
     case SIM_TEXT:
-        printf("# %s, %d ranks, %s%s\n# machine %s, cost table %016llx\n# %s\n",
+        printf("# %s, %d ranks, %s%s\n# machine %s, cost table %016llx\n%s%s%s# %s\n",
                tw_coll_name(head->coll), head->nranks, options->type,
                options->in_place ? ", in place" : "", head->machine,
-               (unsigned long long)head->table_hash, head->proof);
+               (unsigned long long)head->table_hash, head->order ? "# ranks as a ring: " : "",
+               head->order ? head->order : "", head->order ? "\n" : "", head->proof);
         printf("#%13s %14s %-20s %14s %10s %10s  %s\n", "bytes", "count", "algo", "time us",
                "algbw GB/s", "busbw GB/s", "limited by");
         break;
@@ -59,6 +60,10 @@ void sim_report_head(const struct sim_head *head)
         json_string(head->machine);
         printf(", \"cost_table\": \"%016llx\", \"proof\": ", (unsigned long long)head->table_hash);
         json_string(head->proof);
+        if (head->order) {
+            printf(", \"order\": ");
+            json_string(head->order);
+        }
         printf(",\n  \"results\": [");
         break;
     }

@@ -22,6 +22,7 @@ struct sim_machine_options {
     int gpus;            /* place ranks on GPUs: 1 yes, 0 no, -1: where there are any */
     uint32_t per_host;   /* 0: as many as there are CPUs or GPUs */
     bool cyclic;         /* one on each host in turn */
+    bool ring;           /* then in the order of a ring (topo/ring.h) */
     uint8_t between_hosts;
 };
 
@@ -29,6 +30,7 @@ struct sim_machine {
     struct tw_topo_graph *graph; /* owned */
     int nranks;
     bool gpus;
+    char *order; /* owned; in which ranks were put, for people; NULL: as places come */
     struct tw_cost_net net;
 };
 
@@ -173,6 +175,7 @@ struct sim_head {
     int nranks;
     uint32_t type_bytes;
     const char *machine;
+    const char *order; /* of the ranks; NULL: that of the machine */
     uint64_t table_hash;
     const char *proof; /* what was proven, in words */
 };

@@ -180,6 +180,7 @@ static enum twill_status run_open(struct run *run)
     if (tw_failed(status))
         return status;
     run->head.machine = run->machine.graph->name;
+    run->head.order = run->machine.order;
     run->head.table_hash = tw_cost_table_hash(&run->table);
     return plans_add(run);
 }
