@@ -94,6 +94,10 @@ TEST(Info, JsonIsOneObject)
          "assert (gpus['count'] == 0) == (gpus['reason'] != '')\n"
          "for g in gpus['list']:\n"
          "    assert g['name'] and g['bytes'] > 0 and g['pci'] and '.' in g['capability']\n"
+         "between = d['between_gpus']\n"
+         "assert len(between['ring']) in (0, len(between['gpus']))\n"
+         "for g in between['gpus']:\n"
+         "    assert g['name'] and all(l['to'] and l['bytes_per_s'] > 0 for l in g['nvlink'])\n"
          "assert d['cuda']['runtime'] and d['cuda']['driver']\n"
          "assert d['version'] and d['header_version'] and d['build']['compiler']\n"},
         c.out);

@@ -15,6 +15,7 @@
 #include "base/param.h"
 #include "base/status.h"
 #include "cli.h"
+#include "info.h"
 #include "topo/topo.h"
 #include "twill.h"
 
@@ -31,7 +32,8 @@ const char cli_program[] = "twill-info";
 
 static const char help[] = "usage: twill-info [--json]\n"
                            "Show the library's version, how it was built, the devices that ranks\n"
-                           "can use, and every parameter with where its value comes from.\n"
+                           "can use, what lies between GPUs, and every parameter with where its\n"
+                           "value comes from.\n"
                            "\n"
                            "  --json      as one JSON object\n"
                            "  --help, --version\n";
@@ -106,6 +108,18 @@ static void print_gpus(void)
         print_gpu(device);
 }
 
+/* Whatever CUDA sees: the graph is of what PCI shows. */
+static void print_between_gpus(void)
+{
+    struct tw_topo_graph *graph = NULL;
+    enum twill_status status = tw_topo_discover(&graph, TW_TOPO_SCOPE_PROCESS);
+    if (!tw_failed(status))
+        status = info_gpus_print(stdout, graph);
+    if (tw_failed(status))
+        printf("\nbetween GPUs\n  unknown: %s\n", tw_fail_text());
+    tw_topo_graph_free(graph);
+}
+
 static void print_versions(int library)
 {
     char text[32];
@@ -145,39 +159,25 @@ static void print_text(int library, const struct tw_topo_info *info)
     else
         printf("  host  unknown: %s\n", tw_fail_text());
     print_gpus();
+    print_between_gpus();
     print_parameters();
 }
 
 /* ---- for programs
  * -------------------------------------------------------------------------------- */
 
-static void json_string(const char *name, const char *text, const char *behind)
-{
-    printf("\"%s\": \"", name);
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\')
-            printf("\\%c", c);
-        else if (c < 0x20)
-            printf("\\u%04x", c);
-        else
-            putchar(c);
-    }
-    printf("\"%s", behind);
-}
-
 static void json_host(const struct tw_topo_info *info)
 {
     printf("  \"devices\": [\n    {\"kind\": \"host\", ");
     if (info) {
-        json_string("cpu_model", info->cpu_model, ", ");
-        json_string("cpu_list", info->cpu_list, ",\n     ");
+        info_json_string(stdout, "cpu_model", info->cpu_model, ", ");
+        info_json_string(stdout, "cpu_list", info->cpu_list, ",\n     ");
         printf("\"cpus\": %d, \"cores\": %d, \"numa_nodes\": %d, \"packages\": %d,\n     "
                "\"l1d_bytes\": %zu, \"l2_bytes\": %zu, \"l3_bytes\": %zu}\n",
                info->cpus, info->cores, info->numa_nodes, info->packages, info->l1d_bytes,
                info->l2_bytes, info->l3_bytes);
     } else {
-        json_string("error", tw_fail_text(), "}\n");
+        info_json_string(stdout, "error", tw_fail_text(), "}\n");
     }
     printf("  ],\n");
 }
@@ -187,11 +187,11 @@ static void json_gpu(int device)
     struct tw_cuda_device gpu;
     printf("%s\n    {\"device\": %d, ", device ? "," : "", device);
     if (tw_failed(tw_cuda_device_read(device, &gpu))) {
-        json_string("error", tw_fail_text(), "}");
+        info_json_string(stdout, "error", tw_fail_text(), "}");
         return;
     }
-    json_string("name", gpu.name, ", ");
-    json_string("pci", gpu.pci, ",\n     ");
+    info_json_string(stdout, "name", gpu.name, ", ");
+    info_json_string(stdout, "pci", gpu.pci, ",\n     ");
     printf("\"bytes\": %zu, \"capability\": \"%d.%d\", \"multiprocessors\": %d}", gpu.bytes,
            gpu.major, gpu.minor, gpu.multiprocessors);
 }
@@ -200,10 +200,25 @@ static void json_gpus(void)
 {
     int count = tw_cuda_device_count();
     printf("  \"gpus\": {\"count\": %d, ", count);
-    json_string("reason", tw_cuda_absence() ? tw_cuda_absence() : "", ", \"list\": [");
+    info_json_string(stdout, "reason", tw_cuda_absence() ? tw_cuda_absence() : "", ", \"list\": [");
     for (int device = 0; device < count; device++)
         json_gpu(device);
     printf("]},\n");
+}
+
+static void json_between_gpus(void)
+{
+    struct tw_topo_graph *graph = NULL;
+    enum twill_status status = tw_topo_discover(&graph, TW_TOPO_SCOPE_PROCESS);
+    printf("  \"between_gpus\": ");
+    if (!tw_failed(status))
+        status = info_gpus_json(stdout, graph);
+    if (tw_failed(status)) {
+        putchar('{');
+        info_json_string(stdout, "error", tw_fail_text(), "}");
+    }
+    printf(",\n");
+    tw_topo_graph_free(graph);
 }
 
 static void json_cuda(void)
@@ -213,8 +228,8 @@ static void json_cuda(void)
     int runtime = 0;
     tw_cuda_versions(&driver, &runtime);
     printf("  \"cuda\": {");
-    json_string("runtime", cuda_version_text(runtime, text), ", ");
-    json_string("driver", cuda_version_text(driver, text), "},\n");
+    info_json_string(stdout, "runtime", cuda_version_text(runtime, text), ", ");
+    info_json_string(stdout, "driver", cuda_version_text(driver, text), "},\n");
 }
 
 static void json_parameters(void)
@@ -223,12 +238,12 @@ static void json_parameters(void)
     printf("  \"parameters\": [");
     for (size_t i = 0; tw_param_row(i, &row); i++) {
         printf("%s\n    {\"name\": \"TWILL_%s\", ", i ? "," : "", row.name);
-        json_string("type", row.type, ", ");
-        json_string("unit", row.unit, ", ");
-        json_string("value", row.value, ", ");
-        json_string("source", source_name(row.source), ", ");
-        json_string("default", row.dflt, ",\n     ");
-        json_string("doc", row.doc, "}");
+        info_json_string(stdout, "type", row.type, ", ");
+        info_json_string(stdout, "unit", row.unit, ", ");
+        info_json_string(stdout, "value", row.value, ", ");
+        info_json_string(stdout, "source", source_name(row.source), ", ");
+        info_json_string(stdout, "default", row.dflt, ",\n     ");
+        info_json_string(stdout, "doc", row.doc, "}");
     }
     printf("\n  ]\n}\n");
 }
@@ -237,14 +252,16 @@ static void print_json(int library, const struct tw_topo_info *info)
 {
     char text[32];
     printf("{\n  ");
-    json_string("version", version_text(library, text), ", ");
-    json_string("header_version", version_text(TWILL_VERSION, text), ",\n  \"build\": {");
-    json_string("compiler", COMPILER, ", ");
-    json_string("options", TW_BUILD_OPTIONS, ", ");
-    json_string("found", TW_BUILD_FOUND, "},\n");
+    info_json_string(stdout, "version", version_text(library, text), ", ");
+    info_json_string(stdout, "header_version", version_text(TWILL_VERSION, text),
+                     ",\n  \"build\": {");
+    info_json_string(stdout, "compiler", COMPILER, ", ");
+    info_json_string(stdout, "options", TW_BUILD_OPTIONS, ", ");
+    info_json_string(stdout, "found", TW_BUILD_FOUND, "},\n");
     json_cuda();
     json_host(info);
     json_gpus();
+    json_between_gpus();
     json_parameters();
 }
 

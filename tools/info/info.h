@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Knows: the parts of twill-info. Never knows: how a graph is found. */
+#ifndef TW_TOOLS_INFO_INFO_H
+#define TW_TOOLS_INFO_INFO_H
+
+#include <stdio.h>
+
+#include "topo/graph.h"
+
+/* "text" */
+void info_json_text(FILE *out, const char *text);
+/* "name": "text" and what comes behind it. */
+void info_json_string(FILE *out, const char *name, const char *text, const char *behind);
+
+/* What lies between the GPUs of a graph's first host: NVLink, NUMA nodes, NICs and the ring. */
+enum twill_status info_gpus_print(FILE *out, const struct tw_topo_graph *graph);
+/* The same as the value of a JSON object. */
+enum twill_status info_gpus_json(FILE *out, const struct tw_topo_graph *graph);
+
+#endif
