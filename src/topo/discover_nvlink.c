@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "base/time.h"
 #include "topo/build.h"
 #include "topo/discover.h"
 #include "topo/nvml.h"
@@ -17,7 +18,7 @@
 #define SWITCH_PS (400 * NS) /* GPU to NVSwitch */
 #define DIRECT_PS (670 * NS) /* GPU to GPU: a flag between two H200, as measured */
 #define GUESSED_RATE (390 * GB)
-#define WHY_BYTES 160
+#define PATIENCE_NS (30 * TW_NS_S) /* starting the driver of many GPUs takes some seconds */
 
 /* ---- by estimate ------------------------------------------------------------------------------
  */
@@ -173,12 +174,13 @@ static uint32_t nodes_match(struct wiring *wiring, const struct tw_topo_nvidia *
 static bool ask(struct tw_topo_machine *machine, const char *library,
                 const struct tw_topo_nvidia *seen, struct tw_topo_nvml *nvml, char *why, bool *fits)
 {
-    if (!tw_topo_nvml_read(library, nvml, why, WHY_BYTES))
+    if (!tw_topo_nvml_ask(library, PATIENCE_NS, nvml, why))
         return false;
     struct wiring wiring = {.machine = machine, .nvml = nvml, .nvswitch = TW_TOPO_NONE};
     uint32_t known = nodes_match(&wiring, seen);
     if (known == 0) {
-        (void)snprintf(why, WHY_BYTES, "it knows none of the %u GPUs that are here", seen->ngpus);
+        (void)snprintf(why, TW_TOPO_NVML_WHY_BYTES, "it knows none of the %u GPUs that are here",
+                       seen->ngpus);
         return false;
     }
     *fits =
@@ -194,7 +196,7 @@ static bool ask(struct tw_topo_machine *machine, const char *library,
 bool tw_topo_nvlink_add(struct tw_topo_machine *machine, const struct tw_topo_source *source,
                         const struct tw_topo_nvidia *seen)
 {
-    char why[WHY_BYTES];
+    char why[TW_TOPO_NVML_WHY_BYTES];
     bool fits = true;
     if (seen->ngpus < 2)
         return true;

@@ -83,8 +83,7 @@ static const struct symbol symbols[] = {
 struct reading {
     struct calls nvml;
     struct tw_topo_nvml *found;
-    char *why;
-    size_t why_bytes;
+    char *why;                                     /* [TW_TOPO_NVML_WHY_BYTES] */
     struct device *device[TW_TOPO_NVML_GPUS_MOST]; /* NVML's */
 };
 
@@ -97,7 +96,8 @@ __attribute__((format(printf, 2, 3))) static bool refuse(struct reading *in, con
     va_start(args, format);
     (void)vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    tw_topo_text_copy(in->why, in->why_bytes, text); /* some of it is NVML's or the loader's */
+    tw_topo_text_copy(in->why, TW_TOPO_NVML_WHY_BYTES,
+                      text); /* some of it is NVML's or the loader's */
     return false;
 }
 
@@ -260,9 +260,10 @@ static bool symbols_find(struct reading *in, void *library)
     return true;
 }
 
-bool tw_topo_nvml_read(const char *name, struct tw_topo_nvml *found, char *why, size_t why_bytes)
+bool tw_topo_nvml_read(const char *name, struct tw_topo_nvml *found,
+                       char why[TW_TOPO_NVML_WHY_BYTES])
 {
-    struct reading in = {.found = found, .why = why, .why_bytes = why_bytes};
+    struct reading in = {.found = found, .why = why};
     memset(found, 0, sizeof(*found));
     why[0] = '\0';
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

@@ -30,16 +30,27 @@ struct tw_topo_nvml {
     struct tw_topo_nvml_gpu gpu[TW_TOPO_NVML_GPUS_MOST];
 };
 
+#define TW_TOPO_NVML_WHY_BYTES 160
+
 /**
- * Load NVML, ask it and end it. Slow: it may start the driver. The library stays in the process, as
- * NVIDIA's libraries do not like to be unloaded.
+ * Load NVML, ask it and end it. Slow: it may start the driver. Without end where a driver is lost.
+ * The library stays in the process, as NVIDIA's libraries do not like to be unloaded.
  *
  * @param library  what dlopen finds, "libnvidia-ml.so.1"
  * @param found    out; not to be looked at on failure
  * @param why      out, on failure: what is missing or failed, for people
  * @return whether all was said
  */
-bool tw_topo_nvml_read(const char *library, struct tw_topo_nvml *found, char *why,
-                       size_t why_bytes);
+bool tw_topo_nvml_read(const char *library, struct tw_topo_nvml *found,
+                       char why[TW_TOPO_NVML_WHY_BYTES]);
+
+/**
+ * The same within a time (nvml_wait.c): a thread asks, and is left alone with its question when it
+ * takes longer.
+ *
+ * @param limit_ns  of waiting; 0 is no time
+ */
+bool tw_topo_nvml_ask(const char *library, uint64_t limit_ns, struct tw_topo_nvml *found,
+                      char why[TW_TOPO_NVML_WHY_BYTES]);
 
 #endif

@@ -7,7 +7,7 @@
 
 #define TW_TOPO_RING_MOST 64
 #define TW_TOPO_RING_BYTES 65536u /* as paths are chosen for */
-#define TW_TOPO_RING_EXACT 8 /* up to here the order is the best there is */
+#define TW_TOPO_RING_EXACT 8      /* up to here the order is the best there is */
 
 struct tw_topo_ring {
     uint32_t count;

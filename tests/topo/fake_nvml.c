@@ -10,10 +10,14 @@
  *   count N                   instead of the number of gpu lines
  *   fail NAME STATUS          the call of this name
  *   nameless                  nvmlErrorString gives NULL
+ *   hang NAME                 the call of this name waits until fake_nvml_release
  */
+#include "config.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* the build hides what is not marked */
 #pragma GCC visibility push(default)
@@ -47,6 +51,7 @@ struct field {
 static struct {
     int running;
     unsigned ngpus, count, nfails, nameless;
+    char hangs[64];
     struct gpu gpus[GPUS];
     struct {
         char name[64];
@@ -86,6 +91,7 @@ static void line_read(const char *line)
     } else if (fake.nfails < FAILS && sscanf(line, "fail %63s %d", fake.fails[fake.nfails].name,
                                              &fake.fails[fake.nfails].status) == 2) {
         fake.nfails++;
+    } else if (sscanf(line, "hang %63s", fake.hangs) == 1) {
     } else if (strncmp(line, "nameless", 8) == 0) {
         fake.nameless = 1;
     } else {
@@ -94,9 +100,18 @@ static void line_read(const char *line)
     }
 }
 
+static int released; /* atomic */
+
+/* Lets go what hangs, now and later. */
+void fake_nvml_release(int yes);
+void fake_nvml_release(int yes) { __atomic_store_n(&released, yes, __ATOMIC_RELEASE); }
+
 /* 0, or what the file says of this call; 1 (uninitialized) outside of init and shutdown */
 static int status_of(const char *name)
 {
+    /* polled: a lost driver's call is woken by nothing either */
+    while (strcmp(fake.hangs, name) == 0 && !__atomic_load_n(&released, __ATOMIC_ACQUIRE))
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     for (unsigned i = 0; i < fake.nfails; i++)
         if (strcmp(fake.fails[i].name, name) == 0)
             return fake.fails[i].status;
@@ -118,7 +133,7 @@ int nvmlInit_v2(void)
     fclose(file);
     fake.running = 1;
     int status = status_of(__func__);
-    fake.running = status == 0 ? running + 1 : running;
+    __atomic_store_n(&fake.running, status == 0 ? running + 1 : running, __ATOMIC_RELEASE);
     return status;
 }
 
@@ -126,13 +141,13 @@ int nvmlShutdown(void);
 int nvmlShutdown(void)
 {
     int status = status_of(__func__);
-    fake.running -= fake.running > 0;
+    __atomic_fetch_sub(&fake.running, fake.running > 0, __ATOMIC_RELEASE);
     return status;
 }
 
 /* Starts that were not ended. */
 int fake_nvml_running(void);
-int fake_nvml_running(void) { return fake.running; }
+int fake_nvml_running(void) { return __atomic_load_n(&fake.running, __ATOMIC_ACQUIRE); }
 
 const char *nvmlErrorString(int status);
 const char *nvmlErrorString(int status)

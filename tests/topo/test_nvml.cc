@@ -4,13 +4,15 @@
 
 #include <dlfcn.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <sstream>
 
 extern "C" {
-#include "base/param.h"
+#include "base/time.h"
 #include "topo/build.h"
 #include "topo/discover.h"
 #include "topo/nvml.h"
@@ -72,18 +74,27 @@ class Nvml : public testing::Test
         EXPECT_EQ(running(), 0) << "what is started must be ended";
     }
 
-    /* starts of the library that were not ended */
-    static int running()
+    template <typename Function> static Function *fake(const char *name)
     {
-        void *fake = dlopen(kFake, RTLD_NOW);
-        EXPECT_NE(fake, nullptr) << dlerror();
-        int (*ask)(void) = nullptr;
-        void *found = dlsym(fake, "fake_nvml_running");
-        memcpy((void *)&ask, &found, sizeof(found));
-        const int count = ask();
-        dlclose(fake);
-        return count;
+        void *library = dlopen(kFake, RTLD_NOW); /* and stays */
+        EXPECT_NE(library, nullptr) << dlerror();
+        void *found = dlsym(library, name);
+        EXPECT_NE(found, nullptr) << name;
+        Function *function = nullptr;
+        memcpy((void *)&function, &found, sizeof(found));
+        return function;
     }
+    /* starts of the library that were not ended */
+    static int running() { return fake<int()>("fake_nvml_running")(); }
+    /* another thread starts it, or ends it */
+    static void comes_to(int starts)
+    {
+        const uint64_t until = tw_now_ns() + 60 * TW_NS_S;
+        while (running() != starts && tw_now_ns() < until)
+            usleep(1000);
+        ASSERT_EQ(running(), starts);
+    }
+    static void release(bool yes) { fake<void(int)>("fake_nvml_release")(yes); }
 
     /* the wire between two GPUs, or from a GPU to the NVSwitch (b -1) */
     const struct tw_topo_link *wire(unsigned a, int b)
@@ -387,6 +398,26 @@ TEST_F(Nvml, SurvivesGarbage)
         EXPECT_TRUE(noted("does not serve: it does not know what link 0 of 0000:10:00.0"))
             << notes();
     }
+}
+
+/* A driver that is lost may never answer. */
+TEST_F(Nvml, IsNotWaitedForWithoutEnd)
+{
+    says(gpu(0) + gpu(1) + "hang nvmlDeviceGetCount_v2\n");
+    auto found = std::make_unique<struct tw_topo_nvml>();
+    char why[TW_TOPO_NVML_WHY_BYTES];
+    ASSERT_FALSE(tw_topo_nvml_ask(kFake, 50 * TW_NS_MS, found.get(), why));
+    EXPECT_STREQ(why, "no answer within 0.05 s");
+    found.reset(); /* the thread has its own */
+    comes_to(1);
+    release(true);
+    comes_to(0);
+    release(false);
+    says(gpu(0) + gpu(1));
+    found = std::make_unique<struct tw_topo_nvml>();
+    ASSERT_TRUE(tw_topo_nvml_ask(kFake, 60 * TW_NS_S, found.get(), why)) << why;
+    EXPECT_EQ(found->ngpus, 2u);
+    EXPECT_FALSE(tw_topo_nvml_ask(std::string(2000, 'x').c_str(), TW_NS_S, found.get(), why));
 }
 
 /* ---- when it is asked ---------------------------------------------------------------------- */

@@ -170,7 +170,7 @@ TEST(Ring, OfOneAndOfThoseThatShare)
     const struct tw_topo_ring one = find(graph.g, places);
     EXPECT_EQ(one.count, 1u);
     EXPECT_EQ(one.bytes_per_s, 800000000000u); /* its memory's */
-    EXPECT_EQ(one.around_ps, 81920u); /* 64 KiB at that rate */
+    EXPECT_EQ(one.around_ps, 81920u);          /* 64 KiB at that rate */
     places = gpus(graph.g, 2);
     places.push_back(places[0]);
     const struct tw_topo_ring three = find(graph.g, places);
