@@ -188,6 +188,10 @@ AC_ARG_ENABLE([quick-tests],
     [compile the tests in a short time: a precompiled header; optimised only where that shortens the whole])],
   [], [enable_quick_tests=no])
 AM_CONDITIONAL([QUICK_TESTS], [test "x$enable_quick_tests" = xyes])
+AC_ARG_ENABLE([emulation],
+  [AS_HELP_STRING([--disable-emulation], [do not build the tests that run kernels on the processor])],
+  [], [enable_emulation=yes])
+AM_CONDITIONAL([EMULATION], [test "x$enable_emulation" = xyes && test "x$enable_sanitizer" = xno])
 # clang instantiates the header's templates once with it; gcc does not know the option
 AC_LANG_PUSH([C++])
 tw_saved_cxxflags=$CXXFLAGS
