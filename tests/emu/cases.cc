@@ -133,8 +133,9 @@ TEST(Kernels, EveryWay)
  * quarters of it, where lines are swept. */
 TEST(Kernels, CountersWrap)
 {
-    for (uint32_t start : starts)
-        for (int way = 0; way < WAYS; way++) {
+    for (int i = 0; i < 4; i++)
+        for (int way : {i % WAYS, (i + 1) % WAYS}) {
+            const uint32_t start = starts[i];
             Shape shape;
 
             shape.size = 2 + way % 2;
@@ -191,6 +192,31 @@ TEST(Kernels, Sends)
         run_batches(&small.world(), seed, 8, 20000, true);
         small.destroy();
     }
+}
+
+/* Some of a rank's groups begin late. What is sent to a receiver goes round the slots of its others
+ * meanwhile, and a sender's others have come to messages that are posted in place of those that it
+ * has not looked at. */
+TEST(Kernels, LateGroups)
+{
+    for (int late_rank = 0; late_rank < 2; late_rank++)
+        for (int from = 0; from < 2; from++) {
+            Random random((uint64_t)(2 * late_rank + from));
+            Batch batch = {message(&random, from, 1 - from, (size_t)90 << 10)};
+            Shape shape;
+
+            for (int i = 0; i < 30; i++)
+                batch.push_back(message(&random, from, 1 - from, (size_t)random.below(6000)));
+            shape.way = RINGS;
+            shape.packets = 1;
+            Small small(shape);
+            Post post(&small.world(), &batch, &random);
+            step(format("late groups of rank %d, from rank %d", late_rank, from));
+            late(late_rank, 20);
+            run_batch(&small.world(), &post, true, 0, false);
+            late(late_rank, 0);
+            small.destroy();
+        }
 }
 
 } // namespace emu

@@ -9,7 +9,6 @@ emu_runtime = tests/emu/cuda.h tests/emu/cuda_runtime.h tests/emu/cuda_runtime_a
 	tests/emu/device.cc tests/emu/memory.cc tests/emu/stream.h tests/emu/stream.cc tests/emu/graph.cc tests/emu/work.h tests/emu/work.cc \
 	tests/emu/kernels.cc tests/emu/cu_launch.cc \
 	src/base/cuda_rt.h src/base/cuda_rt.c src/base/cuda_rt_memory.c src/base/cuda_rt_stream.c
-EXTRA_DIST += $(cuda_sources)
 if EMULATION
 EMU_CPPFLAGS = -I$(top_srcdir)/tests/emu -I$(top_srcdir)/tests $(AM_CPPFLAGS)
 check_LTLIBRARIES += tests/emu/libkernels.la

@@ -32,6 +32,20 @@ Small::Small(const Shape &shape) : shape_(shape), world_(gpu::place(shape.size, 
         local->arena.reset(ARENA_BYTES, ARENA_BYTES);
     if (shape.way == REGISTERED)
         enlist();
+    if (shape.way != DIRECT)
+        part();
+}
+
+/* For the ranks, others are of other processes; their memory is found already. */
+void Small::part()
+{
+    for (auto &local : world_.locals()) {
+        struct tw_gpu *gpu = local->comm->gpu;
+
+        gpu->all_here = false;
+        for (int peer = 0; peer < shape_.size; peer++)
+            gpu->here[peer] = peer == local->rank;
+    }
 }
 
 void Small::shorten()
@@ -42,7 +56,6 @@ void Small::shorten()
         gpu->base.layout.line_each = 2 * shape_.line_bytes;
         gpu->base.layout.ring_each =
             std::min(gpu->base.layout.ring_each, TW_GK_SLOTS_MAX * 64 * shape_.packets);
-        gpu->all_here = shape_.way == DIRECT; /* else: as ranks of other processes */
     }
 }
 

@@ -42,6 +42,7 @@ class Small
     void enlist();
     void shorten();
     void age();
+    void part();
 
     Shape shape_;
     gpu::World world_;
