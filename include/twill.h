@@ -202,11 +202,15 @@ struct twill_config {
     /* lanes of transfer that a plan may use; 0 or unset: chosen; the same on all ranks */
     int32_t channels;
     const char *name; /* borrowed during the call; appears in messages; NULL: a number */
+    /* on devices, the most multiprocessors that a kernel of the communicator takes; 0 or unset: no
+     * bound. Ranks may differ: the least holds for all. Ranks of one process on one device are one
+     * kernel and share it; each has one at least, though that be more */
+    int32_t max_sms;
 };
 #define TWILL_CONFIG_INIT                                                                          \
     {                                                                                              \
         sizeof(struct twill_config), TWILL_CONFIG_MAGIC, TWILL_VERSION, TWILL_UNSET, TWILL_UNSET,  \
-            TWILL_UNSET, TWILL_UNSET, NULL                                                         \
+            TWILL_UNSET, TWILL_UNSET, NULL, TWILL_UNSET                                            \
     }
 
 /* ---- library ------------------------------------------------------------------------------ */

@@ -20,6 +20,7 @@ static enum twill_status connect_gpus(struct perf_team *team)
     struct perf_rank *ranks = team->ranks;
     struct twill_config config = TWILL_CONFIG_INIT;
     twill_unique_id id = {{0}};
+    config.max_sms = team->options->max_sms;
     if (team->count == 1 && team->processes == team->members) {
         config.device = ranks[0].device;
         return twill_comm_init_env(&ranks[0].comm, &config);
@@ -43,9 +44,11 @@ static enum twill_status connect_alone(struct perf_team *team)
 {
     int devices[PERF_MAX_GPUS];
     twill_comm_t comms[PERF_MAX_GPUS];
+    struct twill_config config = TWILL_CONFIG_INIT;
+    config.max_sms = team->options->max_sms;
     for (int i = 0; i < team->count; i++)
         devices[i] = team->ranks[i].device;
-    enum twill_status status = twill_comm_init_all(comms, team->count, devices, NULL);
+    enum twill_status status = twill_comm_init_all(comms, team->count, devices, &config);
     for (int i = 0; i < team->count; i++)
         team->ranks[i].comm = status == TWILL_OK ? comms[i] : NULL;
     return status;

@@ -37,6 +37,7 @@ static const char help[] =
     "  -g GPUS      ranks of each thread, one a GPU while there are enough (1)\n"
     "  -G N         0: calls on streams; N: -n calls in a graph, replayed N times (0)\n"
     "  -R 2         registered buffers of twill_mem_alloc (NCCL: symmetric windows)\n"
+    "  --max-sms N  multiprocessors that twill's kernels take, at most; 0: any (TWILL_MAX_SMS)\n"
     "  --peer nccl[=FILE]  the same calls of NCCL's library (libnccl.so.2)\n"
     "  --sizes S,S,...     these sizes instead of -b, -e, -f, -i\n"
     "  --volume BYTES      fewer timed calls of sizes with which they would move more\n"
@@ -56,6 +57,7 @@ static const char help[] =
 
 enum {
     OPT_DEVICE = 256,
+    OPT_MAX_SMS,
     OPT_PEER,
     OPT_SIZES,
     OPT_VOLUME,
@@ -86,6 +88,7 @@ static const struct option long_options[] = {
     {"cudagraph", required_argument, NULL, 'G'},
     {"local_register", required_argument, NULL, 'R'},
     {"device", required_argument, NULL, OPT_DEVICE},
+    {"max-sms", required_argument, NULL, OPT_MAX_SMS},
     {"peer", required_argument, NULL, OPT_PEER},
     {"sizes", required_argument, NULL, OPT_SIZES},
     {"volume", required_argument, NULL, OPT_VOLUME},
@@ -228,6 +231,8 @@ static int parse_number(struct perf_options *options, int option)
         return cli_int("-G", optarg, 0, PERF_MAX_REPLAYS, &options->graph);
     case 'R':
         return cli_int("-R", optarg, 0, 2, &options->registered);
+    case OPT_MAX_SMS:
+        return cli_int("--max-sms", optarg, 0, INT_MAX, &options->max_sms);
     case OPT_VOLUME:
         return parse_bytes("--volume", optarg, &options->volume);
     case OPT_SEED:
@@ -352,6 +357,7 @@ int perf_options_parse(struct perf_options *options, int argc, char **argv)
         .redop_count = 1,
         .threads = 1,
         .graph = -1,
+        .max_sms = TWILL_UNSET,
         .seed = 1,
     };
     int option;

@@ -69,6 +69,7 @@ struct perf_options {
     bool cuda;   /* --device cuda */
     int gpus;    /* ranks a thread drives; 0: -g was not given */
     int graph;   /* 0: calls on a stream; else how often their graph is replayed; -1: not given */
+    int max_sms; /* as in a config; TWILL_UNSET: not given */
     bool nccl;   /* --peer: the calls go to NCCL */
     bool list;   /* say what would run; run nothing */
     bool uneven; /* the v-variants' blocks differ in size */

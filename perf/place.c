@@ -21,6 +21,8 @@ int perf_place_check(const struct perf_options *options)
                                        ? "CUDA graphs are of --device cuda"
                                        : "this build has no CUDA graphs, since it has no GPU "
                                          "support");
+    if (!options->cuda && options->max_sms != TWILL_UNSET)
+        return cli_usage("--max-sms: kernels are of --device cuda");
     if (!options->cuda && options->registered == 2)
         return cli_usage("-R 2: symmetric windows are not in this build for host memory");
     if (!options->cuda && options->nccl)

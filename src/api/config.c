@@ -36,6 +36,7 @@ static enum twill_status config_read(const struct twill_config *config, struct t
         offsetof(struct twill_config, deterministic) + sizeof full->deterministic,
         offsetof(struct twill_config, channels) + sizeof full->channels,
         offsetof(struct twill_config, name) + sizeof full->name,
+        offsetof(struct twill_config, max_sms) + sizeof full->max_sms,
     };
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         if (ends[i] <= bytes)
@@ -60,6 +61,8 @@ static enum twill_status config_check(const struct twill_config *config)
     if (config->channels != TWILL_UNSET &&
         (config->channels < 0 || config->channels > CHANNELS_MAX))
         return bad_field("channels", config->channels, "0 to 32");
+    if (config->max_sms != TWILL_UNSET && config->max_sms < 0)
+        return bad_field("max_sms", config->max_sms, "0 (no bound), a number of multiprocessors");
     if (config->device != TWILL_UNSET && config->device < TWILL_DEVICE_HOST)
         return bad_field("device", config->device, "TWILL_DEVICE_HOST, a device number");
     if (config->device != TWILL_UNSET && config->device != TWILL_DEVICE_HOST)
@@ -76,7 +79,11 @@ static enum twill_status params_apply(const struct twill_config *config, struct 
     if (params->channels < 0 || params->channels > CHANNELS_MAX)
         return tw_fail(TWILL_ERR_INVALID, "TWILL_CHANNELS is %lld, must be 0 to %d",
                        (long long)params->channels, CHANNELS_MAX);
+    if (params->max_sms < 0 || params->max_sms > INT32_MAX)
+        return tw_fail(TWILL_ERR_INVALID, "TWILL_MAX_SMS is %lld, must be 0 (no bound) to %d",
+                       (long long)params->max_sms, INT32_MAX);
     args->channels = config->channels != TWILL_UNSET ? config->channels : (int)params->channels;
+    args->max_sms = config->max_sms != TWILL_UNSET ? config->max_sms : (int)params->max_sms;
     args->deterministic =
         config->deterministic != TWILL_UNSET ? config->deterministic : (int)params->deterministic;
     return TWILL_OK;
@@ -115,6 +122,8 @@ enum twill_status tw_api_config_child(const struct twill_config *config,
         full.deterministic = parent->args.deterministic;
     if (full.channels == TWILL_UNSET)
         full.channels = parent->args.channels;
+    if (full.max_sms == TWILL_UNSET)
+        full.max_sms = parent->args.max_sms;
     if (full.device == TWILL_UNSET)
         full.device = parent->args.device;
     return config_apply(&full, args);

@@ -62,7 +62,7 @@ struct tw_split;  /* how it came out of another (split.c) */
 struct tw_comm_args {
     int size, rank;
     twill_unique_id id;
-    int blocking, device, deterministic, channels; /* resolved: no TWILL_UNSET */
+    int blocking, device, deterministic, channels, max_sms; /* resolved: no TWILL_UNSET */
     char name[TW_COMM_NAME_BYTES];
     bool own_id;   /* the meeting point is in this process, made for these ranks */
     bool keyless;  /* init_env without a key: the first contact is unauthenticated */

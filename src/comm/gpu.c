@@ -5,6 +5,7 @@
 
 #include "comm/gpu.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -105,6 +106,7 @@ static enum twill_status memory_take(struct tw_gpu *gpu, struct tw_gpu_entry *en
     if (!tw_failed(status))
         status = tw_cuda_ipc_export(gpu->mem, entry->ipc);
     entry->device = gpu->device;
+    entry->max_sms = (uint32_t)gpu->comm->args.max_sms;
     entry->mem = (uint64_t)(uintptr_t)gpu->mem;
     return status;
 }
@@ -236,20 +238,35 @@ static enum twill_status team_join(struct tw_gpu *gpu, const struct tw_gpu_entry
     return tw_gpu_team_join(gpu, ranks, place);
 }
 
-/* Blocks are equally many on all ranks, and those of all ranks of a device are resident at once,
- * one on a multiprocessor. */
-static int blocks_agree(int size, const struct tw_gpu_entry *entries)
+/* What a rank may have: blocks of all ranks of its device, whosever they are, are resident at once,
+ * one on a multiprocessor; those of one process are one kernel, which keeps to its bound. */
+static int blocks_of(int size, const struct tw_gpu_entry *entries, const struct tw_ctl_peer *peers,
+                     int rank)
+{
+    const struct tw_gpu_entry *own = &entries[rank];
+    int mates = 0, joined = 0; /* with the rank itself */
+
+    for (int r = 0; r < size; r++) {
+        const bool mate = memcmp(entries[r].uuid, own->uuid, sizeof(own->uuid)) == 0;
+
+        mates += mate;
+        joined += mate && same_proc(&peers[r], &peers[rank]);
+    }
+    const int resident = (int)own->multiprocessors / mates;
+    const int bound = own->max_sms > 0 ? (int)own->max_sms / joined : INT_MAX;
+    return resident < bound ? resident : bound;
+}
+
+/* Blocks are equally many on all ranks: the least that any may have. */
+static int blocks_agree(int size, const struct tw_gpu_entry *entries,
+                        const struct tw_ctl_peer *peers)
 {
     int blocks = TW_GK_BLOCKS_MAX;
 
     for (int r = 0; r < size; r++) {
-        int mates = 1; /* with r itself */
+        const int most = blocks_of(size, entries, peers, r);
 
-        for (int q = 0; q < size; q++)
-            mates +=
-                q != r && memcmp(entries[q].uuid, entries[r].uuid, sizeof(entries[r].uuid)) == 0;
-        if (blocks > (int)entries[r].multiprocessors / mates)
-            blocks = (int)entries[r].multiprocessors / mates;
+        blocks = most < blocks ? most : blocks;
     }
     return blocks > 0 ? blocks : 1;
 }
@@ -270,7 +287,7 @@ enum twill_status tw_gpu_connect(struct twill_comm *comm, const struct tw_gpu_en
         status = team_join(gpu, entries, peers);
     if (tw_failed(status))
         return status;
-    gpu->most_blocks = blocks_agree(comm->size, entries);
+    gpu->most_blocks = blocks_agree(comm->size, entries, peers);
     status = tw_gpu_plans_create(gpu);
     return tw_failed(status) ? status : tw_gpu_watch(gpu);
 }

@@ -23,6 +23,7 @@ struct tw_gpu_entry {
     uint32_t ring_each;
     uint32_t plan_fifo_each, plan_scratch; /* 0: its calls run no plans */
     uint32_t multiprocessors;
+    uint32_t max_sms; /* of its device's kernel; 0: no bound */
     uint8_t uuid[16];
     uint64_t mem;    /* address in its process */
     uint8_t ipc[64]; /* of the allocation that begins there */

@@ -124,6 +124,11 @@ TEST(Errors, ConfigFields)
         EXPECT_EQ(init(config), TWILL_ERR_INVALID);
         config.channels = 2;
         EXPECT_EQ(init(config), TWILL_OK);
+        config.max_sms = -1;
+        EXPECT_EQ(init(config), TWILL_ERR_INVALID);
+        says(nullptr, "max_sms is -1, must be 0 (no bound), a number of multiprocessors");
+        config.max_sms = 1; /* of no effect on the host */
+        EXPECT_EQ(init(config), TWILL_OK);
         config.name = "the name of a communicator that is longer than any message has room for, "
                       "and is cut";
         EXPECT_EQ(init(config), TWILL_OK);
@@ -142,6 +147,7 @@ TEST(Errors, ConfigOfOlderAndNewerCallers)
         old.device = 77;
         old.deterministic = 77;
         old.channels = 77777;
+        old.max_sms = -77;
         old.name = reinterpret_cast<const char *>(8);
         ASSERT_OK(twill_comm_init_all(&comm, 1, nullptr, &old), nullptr);
         EXPECT_OK(twill_comm_destroy(comm), nullptr);

@@ -25,6 +25,7 @@ TEST(Header, ConfigIsTheSameInBothLanguages)
     EXPECT_EQ(from_c.blocking, TWILL_UNSET);
     EXPECT_EQ(from_c.channels, TWILL_UNSET);
     EXPECT_EQ(from_c.name, nullptr);
+    EXPECT_EQ(from_c.max_sms, TWILL_UNSET);
 }
 
 /* Programs are compiled against these for ever. */

@@ -22,11 +22,12 @@ class GpuRanks : public ::testing::Test
   protected:
     void SetUp() override { fake::reset(8); }
     void make(const std::vector<int> &devices,
-              const std::vector<std::pair<std::string, std::string>> &params = {})
+              const std::vector<std::pair<std::string, std::string>> &params = {},
+              const struct twill_config *config = nullptr)
     {
         set_params(params);
         comms_.resize(devices.size());
-        ASSERT_EQ(twill_comm_init_all(comms_.data(), (int)devices.size(), devices.data(), nullptr),
+        ASSERT_EQ(twill_comm_init_all(comms_.data(), (int)devices.size(), devices.data(), config),
                   TWILL_OK)
             << twill_last_error(nullptr);
     }

@@ -109,6 +109,77 @@ TEST_F(GpuLife, BlocksOfAllRanksOfADeviceAreResident)
     EXPECT_EQ(gpu(0)->most_blocks, TW_GK_BLOCKS_MAX);
 }
 
+TEST_F(GpuLife, ABoundOnMultiprocessorsIsOfADevicesKernel)
+{
+    const auto blocks = [&](const std::vector<int> &devices, int bound) {
+        struct twill_config config = TWILL_CONFIG_INIT;
+        config.max_sms = bound;
+        make(devices, {}, &config);
+        const int most = gpu(0)->most_blocks;
+        for (size_t rank = 1; rank < devices.size(); rank++)
+            EXPECT_EQ(gpu((int)rank)->most_blocks, most);
+        destroy();
+        return most;
+    };
+    EXPECT_EQ(blocks({0, 1}, 16), 16);
+    EXPECT_EQ(blocks({0, 1}, 1), 1);
+    EXPECT_EQ(blocks({0, 1}, 0), TW_GK_BLOCKS_MAX);
+    EXPECT_EQ(blocks({0, 1}, INT32_MAX), TW_GK_BLOCKS_MAX);
+    EXPECT_EQ(blocks({0, 0, 1, 1}, 16), 8) << "one kernel of two ranks";
+    EXPECT_EQ(blocks({0, 1, 0, 0}, 16), 5) << "all ranks have as many";
+    EXPECT_EQ(blocks({0, 0, 0}, 2), 1) << "each has one at least";
+}
+
+TEST_F(GpuLife, ABoundOnMultiprocessorsFromTheParameter)
+{
+    make({0, 1}, {{"MAX_SMS", "5"}});
+    EXPECT_EQ(gpu(0)->most_blocks, 5);
+    destroy();
+    struct twill_config config = TWILL_CONFIG_INIT;
+    config.max_sms = 0;
+    make({0, 1}, {{"MAX_SMS", "5"}}, &config);
+    EXPECT_EQ(gpu(0)->most_blocks, TW_GK_BLOCKS_MAX) << "the field is stronger";
+    destroy();
+    for (const char *bad : {"-1", "4000000000"}) {
+        twill_comm_t comms[2];
+        set_params({{"MAX_SMS", bad}});
+        EXPECT_EQ(twill_comm_init_all(comms, 2, nullptr, nullptr), TWILL_ERR_INVALID);
+        EXPECT_NE(
+            std::string(twill_last_error(nullptr)).find("TWILL_MAX_SMS is " + std::string(bad)),
+            std::string::npos)
+            << twill_last_error(nullptr);
+    }
+}
+
+TEST_F(GpuLife, TheLeastBoundOfAllRanksHolds)
+{
+    twill_unique_id id;
+    set_params({});
+    ASSERT_EQ(twill_get_unique_id(&id), TWILL_OK);
+    comms_.resize(3);
+    ASSERT_EQ(twill_group_start(), TWILL_OK);
+    for (int rank = 0; rank < 3; rank++) {
+        struct twill_config config = TWILL_CONFIG_INIT;
+        config.device = rank;
+        config.max_sms = rank == 0 ? 0 : 40 - 10 * rank;
+        ASSERT_EQ(twill_comm_init(&comms_[(size_t)rank], 3, &id, rank, &config), TWILL_OK);
+    }
+    ASSERT_EQ(twill_group_end(), TWILL_OK) << twill_last_error(nullptr);
+    for (int rank = 0; rank < 3; rank++)
+        EXPECT_EQ(gpu(rank)->most_blocks, 20);
+    std::vector<twill_comm_t> split(3);
+    ASSERT_EQ(twill_group_start(), TWILL_OK);
+    for (int rank = 0; rank < 3; rank++)
+        ASSERT_EQ(
+            twill_comm_split(comms_[(size_t)rank], rank > 1, 0, &split[(size_t)rank], nullptr),
+            TWILL_OK);
+    ASSERT_EQ(twill_group_end(), TWILL_OK) << twill_last_error(nullptr);
+    EXPECT_EQ(split[0]->gpu->most_blocks, 30) << "each rank's own goes on";
+    EXPECT_EQ(split[2]->gpu->most_blocks, 20);
+    for (twill_comm_t comm : split)
+        EXPECT_EQ(twill_comm_destroy(comm), TWILL_OK);
+}
+
 TEST_F(GpuLife, NothingIsLeftBehind)
 {
     const Count before = count_now();

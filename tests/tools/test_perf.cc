@@ -388,6 +388,8 @@ TEST(Perf, SaysWhatIsWrongWithTheCommandLine)
         {"all_reduce --sizes ,", 2, "not ''"},
         {"all_reduce --sizes 8,x", 2, "not 'x'"},
         {"all_reduce --volume much", 2, "not 'much'"},
+        {"all_reduce --max-sms 16", 2, "--max-sms: kernels are of --device cuda"},
+        {"all_reduce --device cuda --max-sms -1", 2, "--max-sms"},
         {"all_reduce -R 7", 2, "-R takes a number"},
         {"all_reduce --bogus", 2, "--bogus"},
         {"broadcast -t 2 -r 2 -e 8", 2, "-r 2: there are 2 ranks"},
