@@ -46,10 +46,12 @@
  * kernel, so each waits in its call until the others have called, unless they are in one group.
  * A stream may be destroyed once its calls have run. Calls may be captured into graphs, those of
  * such ranks together, and a replay is a call like any other; order between captured calls and
- * others is that in which graphs and calls are started. Finalize and destroy wait for calls made
- * outside graphs; graphs must have run by then. A failure that comes later is not CUDA's: kernels
- * end, their outputs hold anything, twill_comm_async_error and the next call tell. docs/gpu.md has
- * more.
+ * others is that in which graphs and calls are started. Calls of several communicators, on streams
+ * of their own, run beside each other where their kernels fit on the device together, and else in
+ * the order in which they were made there: their ranks make them in the same order on all devices,
+ * or bound them by max_sms so that they fit. Finalize and destroy wait for calls made outside
+ * graphs; graphs must have run by then. A failure that comes later is not CUDA's: kernels end,
+ * their outputs hold anything, twill_comm_async_error and the next call tell. docs/gpu.md has more.
  *
  * Compatibility. The header is valid C11 and C++. Values, structs and functions are only ever
  * added. Until version 1.0 a release may break the binary interface; the soname then changes. From

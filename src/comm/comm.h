@@ -14,6 +14,7 @@
 #include "base/time.h"
 #include "channel/channel.h"
 #include "comm/facts.h"
+#include "comm/gpu_device.h"
 #include "device/exec.h"
 #include "plan/plan.h"
 #include "twill.h"
@@ -31,6 +32,7 @@ struct tw_proc {
     uint64_t redops;              /* atomic: created so far (src/api/op.c) */
     struct tw_progress *progress; /* owned; runs what streams were given (progress.c) */
     struct tw_chooses *chooses;   /* owned; what was chosen by price (choose.c) */
+    struct tw_gpu_devices gpus;   /* what communicators share on devices */
 };
 /** Opened at the first reference: parameters frozen, nets opened, control thread started. ERR_USAGE
  * after fork. */

@@ -72,7 +72,7 @@ enum twill_status tw_gpu_check(int device)
     return tw_gk_load(device);
 }
 
-static enum twill_status device_read(const struct tw_gpu *gpu, struct tw_gpu_entry *entry)
+static enum twill_status device_read(struct tw_gpu *gpu, struct tw_gpu_entry *entry)
 {
     struct tw_cuda_device found;
     enum twill_status status = tw_cuda_device_read(gpu->device, &found);
@@ -81,7 +81,8 @@ static enum twill_status device_read(const struct tw_gpu *gpu, struct tw_gpu_ent
         return status;
     memcpy(entry->uuid, found.uuid, sizeof(entry->uuid));
     entry->multiprocessors = (uint32_t)found.multiprocessors;
-    return TWILL_OK;
+    gpu->shared = tw_gpu_device_get(&gpu->comm->proc->gpus, gpu->device, found.multiprocessors);
+    return gpu->shared != NULL ? TWILL_OK : TWILL_ERR_NOMEM;
 }
 
 static enum twill_status memory_take(struct tw_gpu *gpu, struct tw_gpu_entry *entry)
@@ -103,6 +104,8 @@ static enum twill_status memory_take(struct tw_gpu *gpu, struct tw_gpu_entry *en
         status = tw_cuda_event_create(gpu->device, &gpu->event);
     if (!tw_failed(status))
         status = tw_cuda_event_create(gpu->device, &gpu->done);
+    if (!tw_failed(status))
+        status = tw_cuda_event_create(gpu->device, &gpu->mark);
     if (!tw_failed(status))
         status = tw_cuda_ipc_export(gpu->mem, entry->ipc);
     entry->device = gpu->device;
@@ -230,6 +233,7 @@ static enum twill_status team_join(struct tw_gpu *gpu, const struct tw_gpu_entry
             continue;
         place += r < comm->rank;
         ranks++;
+        gpu->mates |= UINT64_C(1) << r;
     }
     if (ranks > TW_GK_JOINT_MAX)
         return tw_fail(TWILL_ERR_UNSUPPORTED,
@@ -244,10 +248,10 @@ static int blocks_of(int size, const struct tw_gpu_entry *entries, const struct 
                      int rank)
 {
     const struct tw_gpu_entry *own = &entries[rank];
-    int mates = 0, joined = 0; /* with the rank itself */
+    int mates = 1, joined = 1; /* with the rank itself */
 
     for (int r = 0; r < size; r++) {
-        const bool mate = memcmp(entries[r].uuid, own->uuid, sizeof(own->uuid)) == 0;
+        const bool mate = r != rank && memcmp(entries[r].uuid, own->uuid, sizeof(own->uuid)) == 0;
 
         mates += mate;
         joined += mate && same_proc(&peers[r], &peers[rank]);
@@ -288,7 +292,9 @@ enum twill_status tw_gpu_connect(struct twill_comm *comm, const struct tw_gpu_en
     if (tw_failed(status))
         return status;
     gpu->most_blocks = blocks_agree(comm->size, entries, peers);
-    status = tw_gpu_plans_create(gpu);
+    status = tw_gpu_blocks_join(gpu);
+    if (!tw_failed(status))
+        status = tw_gpu_plans_create(gpu);
     return tw_failed(status) ? status : tw_gpu_watch(gpu);
 }
 
@@ -327,6 +333,7 @@ void tw_gpu_destroy(struct twill_comm *comm)
     tw_gpu_unwatch(gpu);
     tw_gpu_stop(gpu);
     (void)tw_gpu_drain(gpu);
+    tw_gpu_blocks_leave(gpu);
     tw_gpu_team_leave(gpu);
     tw_gpu_regs_drop(gpu);
     tw_gpu_plans_destroy(gpu);
@@ -335,6 +342,7 @@ void tw_gpu_destroy(struct twill_comm *comm)
             tw_cuda_ipc_close(gpu->device, gpu->opened[r]);
     tw_cuda_event_destroy(gpu->device, gpu->event);
     tw_cuda_event_destroy(gpu->device, gpu->done);
+    tw_cuda_event_destroy(gpu->device, gpu->mark);
     tw_cuda_free(gpu->device, gpu->far);
     tw_cuda_free(gpu->device, gpu->mem);
     tw_cuda_free(gpu->device, gpu->state);

@@ -7,6 +7,7 @@
 #include "base/cuda.h"
 #include "comm/comm.h"
 #include "comm/control.h"
+#include "comm/gpu_device.h"
 #include "device/cuda/launch.h"
 
 struct tw_gpu_team;
@@ -32,6 +33,8 @@ struct tw_gpu_entry {
 struct tw_gpu {
     struct twill_comm *comm; /* borrowed */
     int device;
+    struct tw_gpu_device *shared;    /* borrowed from the process */
+    struct tw_gpu_seat seat;         /* under the lock of what is shared */
     int most_blocks;                 /* of one rank's kernel */
     void *mem;                       /* owned: what peers write to */
     struct tw_gk_state *state;       /* owned, on the device */
@@ -42,6 +45,7 @@ struct tw_gpu {
     struct tw_gk_pair *pairs;        /* owned, [size]: of the call that is being given */
     bool all_here;                   /* all ranks are in this process */
     bool here[TW_GK_RANKS_MAX];      /* which are */
+    uint64_t mates;                  /* bit r: rank r is in the team */
     struct tw_gpu_reg *regs;         /* owned, [TW_GPU_REGS]; NULL: none yet */
     uint64_t *reg_bases;             /* owned, on the device: [TW_GPU_REGS][size] */
     struct tw_exec *binder;          /* owned; NULL: calls run no plans */
@@ -57,6 +61,7 @@ struct tw_gpu {
     uint64_t done_id;
     void *done;  /* owned: event at the end of the last call outside captures */
     void *event; /* owned */
+    void *mark;  /* owned: event at the end of the last captured call, where blocks are counted */
     /* the watch over kernels, in the control thread (gpu_watch.c) */
     struct tw_source source;
     bool watched;

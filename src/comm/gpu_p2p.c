@@ -176,33 +176,70 @@ static enum twill_status wire_fill(struct joint *joint)
     return TWILL_OK;
 }
 
-/* Into the first stream, after what stands in the others, which go on behind it. */
-static enum twill_status joint_launch(struct joint *joint)
+/* The other streams go on behind the kernel. */
+static enum twill_status joint_part(struct joint *joint, void *stream)
 {
     struct tw_gpu *first = joint->batches[0]->gpu;
-    void *stream = joint->streams[0];
-    const bool alone = joint->count == 1;
     enum twill_status status = TWILL_OK;
 
-    for (uint32_t r = 0; r < joint->count && !tw_failed(status); r++)
-        status = tw_gpu_stream_follow(joint->batches[r]->gpu, &joint->ranks[r]);
-    for (size_t i = 1; i < joint->nstreams && !tw_failed(status); i++)
-        status = tw_gpu_stream_join(first, joint->streams[i], stream);
-    if (!tw_failed(status))
-        status = tw_gk_launch(first->device,
-                              joint->wire.ops <= TW_GK_OPS_FEW ? TW_GK_P2P_FEW : TW_GK_P2P_MANY,
-                              TWILL_UINT8, &joint->wire.launch, joint->threads, stream,
-                              alone && !joint->ranks[0].found.capturing ? first->done : NULL);
     for (size_t i = 1; i < joint->nstreams && !tw_failed(status); i++)
         status = tw_gpu_stream_join(first, stream, joint->streams[i]);
     for (uint32_t r = 0; r < joint->count && !tw_failed(status); r++) {
         struct tw_gpu *gpu = joint->batches[r]->gpu;
 
-        if (!alone) /* the launch left its end with nobody */
+        if (joint->count > 1) /* the launch left its end with nobody */
             gpu->many_streams = true;
         status = tw_gpu_stream_note(gpu, &joint->ranks[r], stream);
     }
     return status;
+}
+
+/* The kernel waits for those of ranks of the team which are not in it: they are started apart, and
+ * what would come between waits for it in turn. */
+static bool mates_awaited(const struct joint *joint)
+{
+    uint64_t in = 0, peers = 0;
+
+    for (uint32_t r = 0; r < joint->count; r++) {
+        const struct tw_item *item = joint->batches[r]->item;
+
+        in |= UINT64_C(1) << joint->batches[r]->gpu->comm->rank;
+        for (uint32_t i = 0; i < item->nops; i++)
+            peers |= UINT64_C(1) << item->ops[i].info.peer;
+    }
+    return (peers & joint->batches[0]->gpu->mates & ~in) != 0;
+}
+
+/* Into the first stream, after what stands in the others. */
+static enum twill_status joint_launch(struct joint *joint)
+{
+    struct tw_gpu *first = joint->batches[0]->gpu, *ranks[TW_GK_JOINT_MAX];
+    struct tw_gpu_start start = {.ranks = ranks,
+                                 .count = joint->count,
+                                 .blocks = joint->wire.launch.blocks,
+                                 .stream = joint->streams[0],
+                                 .found = &joint->ranks[0].found,
+                                 .at_once = mates_awaited(joint)};
+    const bool told = joint->count == 1 && !start.found->capturing;
+    enum twill_status status = TWILL_OK;
+
+    for (uint32_t r = 0; r < joint->count && !tw_failed(status); r++) {
+        ranks[r] = joint->batches[r]->gpu;
+        status = tw_gpu_stream_follow(ranks[r], &joint->ranks[r]);
+    }
+    for (size_t i = 1; i < joint->nstreams && !tw_failed(status); i++)
+        status = tw_gpu_stream_join(first, joint->streams[i], start.stream);
+    if (tw_failed(status))
+        return status;
+    status = tw_gpu_blocks_begin(&start);
+    if (!tw_failed(status))
+        status = tw_gk_launch(first->device,
+                              joint->wire.ops <= TW_GK_OPS_FEW ? TW_GK_P2P_FEW : TW_GK_P2P_MANY,
+                              TWILL_UINT8, &joint->wire.launch, joint->threads, start.stream,
+                              told ? first->done : NULL);
+    if (!tw_failed(status))
+        status = joint_part(joint, start.stream);
+    return tw_gpu_blocks_end(&start, status);
 }
 
 static enum twill_status joint_start(struct joint *joint)

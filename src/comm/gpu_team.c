@@ -180,16 +180,26 @@ static enum twill_status launch_one(struct tw_gpu *gpu, const struct tw_gpu_laun
 {
     struct tw_gk_launch_plan *wire = &gpu->team->wire;
 
+    struct tw_gpu_start start = {.ranks = &gpu,
+                                 .count = 1,
+                                 .blocks = launch->shape.blocks,
+                                 .stream = launch->stream,
+                                 .found = &launch->found};
+
     enum twill_status status = tw_gpu_stream_follow(gpu, launch);
     if (tw_failed(status))
         return status;
     wire->v.launch.ranks = 1;
     wire->v.launch.blocks = launch->shape.blocks;
     wire_set(wire, 0, launch);
-    status = tw_gk_launch(gpu->device, launch->shape.kernel, launch->type, &wire->v.launch,
-                          launch->shape.threads, launch->stream,
-                          launch->found.capturing ? NULL : gpu->done);
-    return tw_failed(status) ? status : tw_gpu_stream_note(gpu, launch, launch->stream);
+    status = tw_gpu_blocks_begin(&start);
+    if (!tw_failed(status))
+        status = tw_gk_launch(gpu->device, launch->shape.kernel, launch->type, &wire->v.launch,
+                              launch->shape.threads, launch->stream,
+                              launch->found.capturing ? NULL : gpu->done);
+    if (!tw_failed(status))
+        status = tw_gpu_stream_note(gpu, launch, launch->stream);
+    return tw_gpu_blocks_end(&start, status);
 }
 
 static bool all_have(const struct tw_gpu_team *team)
@@ -220,35 +230,69 @@ static enum twill_status parts_compare(const struct tw_gpu_team *team)
     return TWILL_OK;
 }
 
+/* The kernel's stream comes after what stands in every member's. */
+static enum twill_status streams_gather(struct tw_gpu_team *team)
+{
+    void *stream = team->members[0].first->launch.stream;
+    enum twill_status status = TWILL_OK;
+
+    for (int i = 0; i < team->ranks && !tw_failed(status); i++) {
+        struct member *member = &team->members[i];
+
+        status = tw_gpu_stream_follow(member->gpu, &member->first->launch);
+        if (!tw_failed(status))
+            status = tw_gpu_stream_join(member->gpu, member->first->launch.stream, stream);
+    }
+    return status;
+}
+
+/* Every member's stream goes on behind the kernel. */
+static enum twill_status streams_part(struct tw_gpu_team *team)
+{
+    void *stream = team->members[0].first->launch.stream;
+    enum twill_status status = TWILL_OK;
+
+    for (int i = 0; i < team->ranks && !tw_failed(status); i++) {
+        struct member *member = &team->members[i];
+
+        status = tw_gpu_stream_join(member->gpu, stream, member->first->launch.stream);
+        member->gpu->many_streams = true; /* the launch left its end with nobody */
+        if (!tw_failed(status))
+            status = tw_gpu_stream_note(member->gpu, &member->first->launch, stream);
+    }
+    return status;
+}
+
 /* All members have a part: they go as one kernel into the first one's stream. */
 static enum twill_status launch_all(struct tw_gpu_team *team)
 {
     struct tw_gk_launch_plan *wire = &team->wire;
     const struct tw_gpu_launch *first = &team->members[0].first->launch;
-    enum twill_status status = parts_compare(team);
+    struct tw_gpu *ranks[TW_GK_JOINT_MAX];
+    struct tw_gpu_start start = {.ranks = ranks,
+                                 .count = (uint32_t)team->ranks,
+                                 .blocks = first->shape.blocks,
+                                 .stream = first->stream,
+                                 .found = &first->found};
 
+    enum twill_status status = parts_compare(team);
+    if (!tw_failed(status))
+        status = streams_gather(team);
+    if (tw_failed(status))
+        return status;
     wire->v.launch.ranks = (uint32_t)team->ranks;
     wire->v.launch.blocks = first->shape.blocks;
-    for (int i = 0; i < team->ranks && !tw_failed(status); i++) {
-        struct member *member = &team->members[i];
-
-        wire_set(wire, i, &member->first->launch);
-        status = tw_gpu_stream_follow(member->gpu, &member->first->launch);
-        if (!tw_failed(status))
-            status = tw_gpu_stream_join(member->gpu, member->first->launch.stream, first->stream);
+    for (int i = 0; i < team->ranks; i++) {
+        ranks[i] = team->members[i].gpu;
+        wire_set(wire, i, &team->members[i].first->launch);
     }
+    status = tw_gpu_blocks_begin(&start);
     if (!tw_failed(status))
         status = tw_gk_launch(team->device, first->shape.kernel, first->type, &wire->v.launch,
                               first->shape.threads, first->stream, NULL);
-    for (int i = 0; i < team->ranks && !tw_failed(status); i++) {
-        struct member *member = &team->members[i];
-
-        status = tw_gpu_stream_join(member->gpu, first->stream, member->first->launch.stream);
-        member->gpu->many_streams = true; /* the launch left its end with nobody */
-        if (!tw_failed(status))
-            status = tw_gpu_stream_note(member->gpu, &member->first->launch, first->stream);
-    }
-    return status;
+    if (!tw_failed(status))
+        status = streams_part(team);
+    return tw_gpu_blocks_end(&start, status);
 }
 
 /* The team is locked: a failure is told by the caller, once it no longer is. */

@@ -128,9 +128,11 @@ static enum twill_status state_open(struct tw_proc_state *state)
     status = tw_progress_create(&state->proc.progress);
     if (status == TWILL_OK)
         status = tw_chooses_create(&state->proc.chooses);
+    tw_gpu_devices_init(&state->proc.gpus);
     if (status == TWILL_OK)
         status = nets_open(state);
     if (status != TWILL_OK) {
+        tw_gpu_devices_fini(&state->proc.gpus);
         tw_chooses_destroy(state->proc.chooses);
         tw_progress_destroy(state->proc.progress);
         tw_loop_destroy(state->loop);
@@ -146,6 +148,7 @@ static void state_close(struct tw_proc_state *state)
     nets_close(&state->proc.nets);
     tw_loop_destroy(state->loop);
     tw_chooses_destroy(state->proc.chooses);
+    tw_gpu_devices_fini(&state->proc.gpus);
     free(state->gone);
     memset(state, 0, sizeof(*state));
 }

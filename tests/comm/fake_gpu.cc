@@ -39,7 +39,7 @@ struct All {
     std::vector<Launch> launches;
     enum twill_status failing = TWILL_OK;
     bool held = false;
-    int asked = 0;
+    int asked = 0, ordered = 0;
     std::vector<std::string> misuse;
 };
 
@@ -162,6 +162,12 @@ int asked()
 {
     const Guard guard(lock);
     return all->asked;
+}
+
+int ordered()
+{
+    const Guard guard(lock);
+    return all->ordered;
 }
 
 std::vector<std::string> misuse()
@@ -312,6 +318,7 @@ enum twill_status tw_cuda_event_record(int device, void *event, void *handle)
         return TWILL_ERR_SYSTEM;
     if (into->device != device)
         return wrong("an event of another device");
+    all->ordered++;
     into->at = stream->now;
     into->capture = stream->capture;
     return TWILL_OK;
@@ -326,6 +333,7 @@ enum twill_status tw_cuda_event_await(int device, void *event, void *handle)
         return TWILL_ERR_SYSTEM;
     if (stream->capture != 0 && stream->capture != from->capture)
         return wrong("a graph waits for what is not in it");
+    all->ordered++;
     stream->capture = from->capture; /* it joins */
     for (const auto &one : from->at.after)
         if (stream->now.after[one.first] < one.second)
@@ -368,7 +376,8 @@ enum twill_status tw_gk_launch(int device, enum tw_gk_kernel kernel, twill_type_
         return TWILL_ERR_SYSTEM;
     if (stream->capture != 0 && done != nullptr)
         return wrong("a launch with an event is captured");
-    all->launches.push_back({device, kernel, type, *launch, threads, handle, step(stream)});
+    all->launches.push_back(
+        {device, kernel, type, *launch, threads, handle, stream->capture, step(stream)});
     if (done != nullptr) {
         static_cast<Event *>(done)->at = stream->now;
         static_cast<Event *>(done)->capture = 0;

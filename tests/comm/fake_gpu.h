@@ -33,6 +33,7 @@ struct Launch {
     struct tw_gk_launch launch;
     uint32_t threads;
     void *stream;
+    uint64_t capture; /* that the stream was in; 0: none */
     Point point;
 };
 
@@ -57,6 +58,8 @@ void fail_launches(enum twill_status status);
 void hold(bool held);
 /* Questions whether an event was reached. */
 int asked();
+/* Events that were recorded or waited for, in streams. */
+int ordered();
 /* What CUDA would not have taken. */
 std::vector<std::string> misuse();
 
