@@ -317,7 +317,8 @@ TWILL_API enum twill_status twill_get_unique_id(twill_unique_id *id);
  *                            kernels for it, no driver or one too old; devices that do not reach
  *                            each other; more ranks on devices than there may be; ranks that share
  *                            neither a process nor a host (both hosts are named)
- *         TWILL_ERR_NOMEM    memory, or not even the least staging is left (TWILL_STAGING)
+ *         TWILL_ERR_NOMEM    memory, of host or device, or not even the least staging is left
+ *                            (TWILL_STAGING, TWILL_DEVICE_STAGING)
  *         TWILL_ERR_SYSTEM   a system call failed
  *         TWILL_ERR_PEER     a rank died or gave up while connecting
  *         TWILL_ERR_TIMEOUT  not all ranks came within TWILL_INIT_TIMEOUT; those missing are named
@@ -609,15 +610,19 @@ struct twill_memory {
     uint64_t plan_bytes;            /* plans that were made so far, from the heap */
     uint64_t scratch_bytes;         /* partial results between steps, and small all_reduces that
                                      * run as one, from the heap */
+    /* of a communicator on a device, else 0 */
+    uint64_t device_bytes; /* this rank's there, all of it: mostly what its peers write to */
+    uint64_t device_staging_bytes; /* in use there by all communicators of the process */
+    uint64_t device_limit_bytes;   /* what that may come to: TWILL_DEVICE_STAGING */
 };
 #define TWILL_MEMORY_INIT                                                                          \
     {                                                                                              \
-        sizeof(struct twill_memory), TWILL_MEMORY_MAGIC, TWILL_VERSION, 0, 0, 0, 0, 0, 0           \
+        sizeof(struct twill_memory), TWILL_MEMORY_MAGIC, TWILL_VERSION, 0, 0, 0, 0, 0, 0, 0, 0, 0  \
     }
 
 /**
- * How much memory a communicator holds. Of this rank alone; nothing is sent. What it has on a
- * device is not counted.
+ * How much memory a communicator holds. Of this rank alone; nothing is sent. Not counted are, on
+ * a device, the table of registrations, 2 KiB for each rank of comm, and plans that were run.
  *
  * @param comm    a ready communicator
  * @param report  in: size, magic, version (TWILL_MEMORY_INIT); out: the rest; untouched on errors

@@ -36,6 +36,9 @@ static void report_fill(twill_comm_t comm, struct twill_memory *report)
         .registered_bytes = tw_api_reg_bytes(comm),
         .plan_bytes = memory.plans,
         .scratch_bytes = memory.scratch,
+        .device_bytes = memory.device,
+        .device_staging_bytes = memory.device_staging,
+        .device_limit_bytes = memory.device_limit,
     };
     memcpy(report, &full, report->size < sizeof full ? report->size : sizeof full);
 }

@@ -14,8 +14,7 @@
 /* What every rank tells every rank. */
 struct entry {
     struct tw_chan_peer peer;
-    int32_t pid;
-    uint32_t unused;
+    int32_t pid, device;
     uint64_t fifo_bytes, scratch_bytes; /* that it has room for */
     struct tw_facts_entry facts;        /* of its host */
 };
@@ -74,6 +73,7 @@ static void own_fill(const struct tw_boot *boot, struct entry *own)
     own->peer.proc = comm->proc->id;
     own->peer.address = boot->address;
     own->pid = getpid();
+    own->device = comm->args.device;
     own->fifo_bytes = share.fifo_bytes;
     own->scratch_bytes = share.scratch_bytes;
     tw_facts_say(comm, &own->facts);
@@ -118,6 +118,7 @@ static void peers_set(struct tw_ctl *ctl, struct tw_ctl_peer *peers, const struc
     for (int r = 0; r < ctl->comm->size; r++) {
         peers[r].proc = entries[r].peer.proc;
         peers[r].pid = entries[r].pid;
+        peers[r].device = entries[r].device;
     }
     tw_loop_lock(ctl->loop);
     ctl->peers = peers;
@@ -236,7 +237,7 @@ enum twill_status tw_boot_gpu(struct tw_boot *boot)
     enum twill_status status = entries != NULL ? TWILL_OK : TWILL_ERR_NOMEM;
 
     if (status == TWILL_OK)
-        status = tw_gpu_create(comm, &entries[comm->rank]);
+        status = tw_gpu_create(comm, boot->ctl->peers, &entries[comm->rank]);
     if (status == TWILL_OK)
         status = tw_tree_gather(&call, entries, sizeof(*entries));
     if (status == TWILL_OK)

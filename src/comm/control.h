@@ -189,8 +189,9 @@ struct tw_ctl_frame {
 struct tw_ctl_peer {
     struct tw_proc_id proc;
     int32_t pid;
-    bool lost; /* a transport says that its process has ended */
-    bool left; /* it destroyed its communicator in good order */
+    int32_t device; /* of its buffers, as its process numbers it; TWILL_DEVICE_HOST */
+    bool lost;      /* a transport says that its process has ended */
+    bool left;      /* it destroyed its communicator in good order */
 };
 
 struct tw_ctl {

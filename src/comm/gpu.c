@@ -14,51 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-#define PEER_BYTES ((uint32_t)4 << 20)  /* of a rank's memory for each peer, at most */
-#define RANK_BYTES ((uint32_t)16 << 20) /* of a rank's memory, about */
-#define PEER_BYTES_LEAST ((uint32_t)256 << 10)
-#define SMALL_BYTES ((uint32_t)64 << 10) /* for records and flags */
-#define LAYOUT_ALIGN 4096u
 #define DRAIN_NAP_NS (20 * 1000L)
-
-/* ---- memory ------------------------------------------------------------------------------------
- */
-
-static uint32_t round_up(uint32_t bytes) { return (bytes + LAYOUT_ALIGN - 1) & -LAYOUT_ALIGN; }
-
-static struct tw_gk_layout layout_of(int size, const struct tw_gpu_entry *entry)
-{
-    struct tw_gk_layout layout = {.line_each = entry->line_each,
-                                  .ring_each = entry->ring_each,
-                                  .plan_fifo_each = entry->plan_fifo_each,
-                                  .plan_scratch = entry->plan_scratch};
-    const uint32_t peers = (uint32_t)size - 1;
-    const uint32_t flags = (uint32_t)size * TW_GK_SLOTS_MAX * (uint32_t)sizeof(struct tw_gk_flags);
-
-    layout.lines = round_up(TW_GK_FLAGS_AT + flags);
-    layout.ring = layout.lines + 2 * peers * layout.line_each;
-    layout.bytes = layout.ring + peers * layout.ring_each;
-    if (layout.plan_fifo_each == 0)
-        return layout;
-    layout.plan = round_up(layout.bytes);
-    layout.bytes = layout.plan + TW_GK_PLAN_FIFOS_AT((uint32_t)size) +
-                   peers * layout.plan_fifo_each + layout.plan_scratch;
-    return layout;
-}
-
-static void share_of(int size, uint32_t *line_each, uint32_t *ring_each)
-{
-    const uint32_t peers = size > 1 ? (uint32_t)size - 1 : 1;
-    uint32_t each = RANK_BYTES / peers;
-
-    if (each > PEER_BYTES)
-        each = PEER_BYTES;
-    if (each < PEER_BYTES_LEAST)
-        each = PEER_BYTES_LEAST;
-    /* half of it is lines, of calls in turn */
-    *line_each = each / 4 / LAYOUT_ALIGN * LAYOUT_ALIGN;
-    *ring_each = (each / 2 - SMALL_BYTES) / LAYOUT_ALIGN * LAYOUT_ALIGN;
-}
 
 enum twill_status tw_gpu_check(int device)
 {
@@ -85,17 +41,43 @@ static enum twill_status device_read(struct tw_gpu *gpu, struct tw_gpu_entry *en
     return gpu->shared != NULL ? TWILL_OK : TWILL_ERR_NOMEM;
 }
 
+static bool same_proc(const struct tw_ctl_peer *a, const struct tw_ctl_peer *b)
+{
+    return memcmp(&a->proc, &b->proc, sizeof(a->proc)) == 0;
+}
+
+static enum twill_status team_join(struct tw_gpu *gpu, const struct tw_ctl_peer *peers,
+                                   struct tw_gpu_parts *parts)
+{
+    const struct twill_comm *comm = gpu->comm;
+    int ranks = 0, place = 0;
+
+    for (int r = 0; r < comm->size; r++) {
+        if (!same_proc(&peers[r], &peers[comm->rank]) || peers[r].device != gpu->device)
+            continue;
+        place += r < comm->rank;
+        ranks++;
+        gpu->mates |= UINT64_C(1) << r;
+    }
+    if (ranks > TW_GK_JOINT_MAX)
+        return tw_fail(TWILL_ERR_UNSUPPORTED,
+                       "init: %d ranks of one process on CUDA device %d: this build has at most %d",
+                       ranks, gpu->device, TW_GK_JOINT_MAX);
+    tw_gpu_plan_room(comm, parts);
+    return tw_gpu_team_join(gpu, ranks, place, parts);
+}
+
+/* ---- memory ------------------------------------------------------------------------------------
+ */
+
 static enum twill_status memory_take(struct tw_gpu *gpu, struct tw_gpu_entry *entry)
 {
     void *state = NULL, *host = NULL;
     const int size = gpu->comm->size;
-
-    share_of(size, &entry->line_each, &entry->ring_each);
-    tw_gpu_plan_room(gpu->comm, &entry->plan_fifo_each, &entry->plan_scratch);
-    const struct tw_gk_layout layout = layout_of(size, entry);
+    const struct tw_gk_layout layout = tw_gpu_layout(size, &entry->parts);
     enum twill_status status = tw_cuda_alloc(gpu->device, layout.bytes, &gpu->mem);
     if (!tw_failed(status))
-        status = tw_cuda_alloc(gpu->device, sizeof(struct tw_gk_state), &state);
+        status = tw_cuda_alloc(gpu->device, tw_gpu_state_bytes(size), &state);
     gpu->state = state;
     if (!tw_failed(status))
         status = tw_cuda_pinned_alloc(sizeof(struct tw_gk_host), &host);
@@ -108,13 +90,13 @@ static enum twill_status memory_take(struct tw_gpu *gpu, struct tw_gpu_entry *en
         status = tw_cuda_event_create(gpu->device, &gpu->mark);
     if (!tw_failed(status))
         status = tw_cuda_ipc_export(gpu->mem, entry->ipc);
-    entry->device = gpu->device;
     entry->max_sms = (uint32_t)gpu->comm->args.max_sms;
     entry->mem = (uint64_t)(uintptr_t)gpu->mem;
     return status;
 }
 
-enum twill_status tw_gpu_create(struct twill_comm *comm, struct tw_gpu_entry *entry)
+enum twill_status tw_gpu_create(struct twill_comm *comm, const struct tw_ctl_peer *peers,
+                                struct tw_gpu_entry *entry)
 {
     if (comm->size > TW_GK_RANKS_MAX)
         return tw_fail(TWILL_ERR_UNSUPPORTED,
@@ -135,36 +117,33 @@ enum twill_status tw_gpu_create(struct twill_comm *comm, struct tw_gpu_entry *en
     enum twill_status status = tw_gpu_check(gpu->device);
     if (!tw_failed(status))
         status = device_read(gpu, entry);
+    if (!tw_failed(status))
+        status = team_join(gpu, peers, &entry->parts);
     return tw_failed(status) ? status : memory_take(gpu, entry);
 }
 
 /* ---- peers -------------------------------------------------------------------------------------
  */
 
-static bool same_proc(const struct tw_ctl_peer *a, const struct tw_ctl_peer *b)
-{
-    return memcmp(&a->proc, &b->proc, sizeof(a->proc)) == 0;
-}
-
 static enum twill_status peer_reach(struct tw_gpu *gpu, int rank, const struct tw_gpu_entry *entry,
-                                    bool here, void **mem)
+                                    const struct tw_ctl_peer *peer, void **mem)
 {
     const struct twill_comm *comm = gpu->comm;
     bool can = true;
     enum twill_status status = TWILL_OK;
 
     *mem = (void *)(uintptr_t)entry->mem;
-    if (!here) {
+    if (!gpu->here[rank]) {
         status = tw_cuda_ipc_open(gpu->device, entry->ipc, &gpu->opened[rank]);
         *mem = gpu->opened[rank];
-    } else if (entry->device != gpu->device) {
-        status = tw_cuda_peer_enable(gpu->device, entry->device, &can);
+    } else if (peer->device != gpu->device) {
+        status = tw_cuda_peer_enable(gpu->device, peer->device, &can);
     }
     if (!tw_failed(status) && can)
         return TWILL_OK;
     return tw_fail(tw_failed(status) ? status : TWILL_ERR_UNSUPPORTED,
                    "init: CUDA device %d of rank %d does not reach device %d of rank %d: %s",
-                   gpu->device, comm->rank, entry->device, rank,
+                   gpu->device, comm->rank, peer->device, rank,
                    can ? tw_fail_text() : "there is no peer access between them");
 }
 
@@ -173,15 +152,15 @@ static void smaller(uint32_t value, uint32_t *least) { *least = value < *least ?
 /* What any rank has room for. */
 static struct tw_gk_layout layout_agree(int size, const struct tw_gpu_entry *entries)
 {
-    struct tw_gpu_entry least = entries[0];
+    struct tw_gpu_parts least = entries[0].parts;
 
     for (int r = 1; r < size; r++) {
-        smaller(entries[r].line_each, &least.line_each);
-        smaller(entries[r].ring_each, &least.ring_each);
-        smaller(entries[r].plan_fifo_each, &least.plan_fifo_each);
-        smaller(entries[r].plan_scratch, &least.plan_scratch);
+        smaller(entries[r].parts.line_each, &least.line_each);
+        smaller(entries[r].parts.ring_each, &least.ring_each);
+        smaller(entries[r].parts.plan_fifo_each, &least.plan_fifo_each);
+        smaller(entries[r].parts.plan_scratch, &least.plan_scratch);
     }
-    return layout_of(size, &least);
+    return tw_gpu_layout(size, &least);
 }
 
 /* The table of many ranks' memory lies on the device. */
@@ -217,29 +196,9 @@ static enum twill_status peers_reach(struct tw_gpu *gpu, const struct tw_gpu_ent
         gpu->all_here &= here;
         gpu->here[r] = here;
         if (r != comm->rank)
-            status = peer_reach(gpu, r, &entries[r], here, &table[r]);
+            status = peer_reach(gpu, r, &entries[r], &peers[r], &table[r]);
     }
     return tw_failed(status) ? status : table_set(gpu, table);
-}
-
-static enum twill_status team_join(struct tw_gpu *gpu, const struct tw_gpu_entry *entries,
-                                   const struct tw_ctl_peer *peers)
-{
-    const struct twill_comm *comm = gpu->comm;
-    int ranks = 0, place = 0;
-
-    for (int r = 0; r < comm->size; r++) {
-        if (!same_proc(&peers[r], &peers[comm->rank]) || entries[r].device != gpu->device)
-            continue;
-        place += r < comm->rank;
-        ranks++;
-        gpu->mates |= UINT64_C(1) << r;
-    }
-    if (ranks > TW_GK_JOINT_MAX)
-        return tw_fail(TWILL_ERR_UNSUPPORTED,
-                       "init: %d ranks of one process on CUDA device %d: this build has at most %d",
-                       ranks, gpu->device, TW_GK_JOINT_MAX);
-    return tw_gpu_team_join(gpu, ranks, place);
 }
 
 /* What a rank may have: blocks of all ranks of its device, whosever they are, are resident at once,
@@ -287,8 +246,6 @@ enum twill_status tw_gpu_connect(struct twill_comm *comm, const struct tw_gpu_en
     gpu->base.host = gpu->host;
     gpu->base.layout = layout_agree(comm->size, entries);
     enum twill_status status = peers_reach(gpu, entries, peers);
-    if (!tw_failed(status))
-        status = team_join(gpu, entries, peers);
     if (tw_failed(status))
         return status;
     gpu->most_blocks = blocks_agree(comm->size, entries, peers);
@@ -346,6 +303,8 @@ void tw_gpu_destroy(struct twill_comm *comm)
     tw_cuda_free(gpu->device, gpu->far);
     tw_cuda_free(gpu->device, gpu->mem);
     tw_cuda_free(gpu->device, gpu->state);
+    if (gpu->staging_bytes > 0)
+        tw_gpu_staging_give(gpu->shared, gpu->staging_bytes);
     tw_cuda_pinned_free(gpu->host);
     free(gpu->opened);
     free(gpu->pairs);

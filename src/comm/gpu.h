@@ -17,12 +17,15 @@ struct tw_exec;
 
 #define TW_GPU_REGS 256 /* registrations of a communicator */
 
+/* Bytes of a rank's memory: the first three for each peer. */
+struct tw_gpu_parts {
+    uint32_t line_each, ring_each;
+    uint32_t plan_fifo_each, plan_scratch; /* 0: calls run no plans */
+};
+
 /* What ranks on devices tell each other when they connect. */
 struct tw_gpu_entry {
-    int32_t device;     /* in its own process */
-    uint32_t line_each; /* that it has room for */
-    uint32_t ring_each;
-    uint32_t plan_fifo_each, plan_scratch; /* 0: its calls run no plans */
+    struct tw_gpu_parts parts; /* that it has room for */
     uint32_t multiprocessors;
     uint32_t max_sms; /* of its device's kernel; 0: no bound */
     uint8_t uuid[16];
@@ -36,6 +39,7 @@ struct tw_gpu {
     struct tw_gpu_device *shared;    /* borrowed from the process */
     struct tw_gpu_seat seat;         /* under the lock of what is shared */
     int most_blocks;                 /* of one rank's kernel */
+    uint64_t staging_bytes;          /* of what is shared, that it holds: mem, state, far */
     void *mem;                       /* owned: what peers write to */
     struct tw_gk_state *state;       /* owned, on the device */
     struct tw_gk_host *host;         /* owned, pinned */
@@ -81,9 +85,11 @@ static inline bool tw_gpu_wanted(const struct twill_comm *comm)
 
 /** Before the ranks meet: the device is there and takes twill's kernels. */
 enum twill_status tw_gpu_check(int device);
-/** Room of the rank's own on the device, for `size` ranks; fills entry. */
-enum twill_status tw_gpu_create(struct twill_comm *comm, struct tw_gpu_entry *entry);
-/** Reach the peers. entries: [size], everybody's. procs: [size], whose process each is. */
+/** Room of the rank's own on the device; fills entry. peers: [size]. NOMEM: the device has none, or
+ * TWILL_DEVICE_STAGING leaves too little */
+enum twill_status tw_gpu_create(struct twill_comm *comm, const struct tw_ctl_peer *peers,
+                                struct tw_gpu_entry *entry);
+/** Reach the peers. entries: [size], everybody's. */
 enum twill_status tw_gpu_connect(struct twill_comm *comm, const struct tw_gpu_entry *entries,
                                  const struct tw_ctl_peer *peers);
 /** NULL: nothing. The rank's kernels have ended, or have been told to. */
@@ -92,6 +98,30 @@ void tw_gpu_destroy(struct twill_comm *comm);
 void tw_gpu_stop(struct tw_gpu *gpu);
 /** Until all that was given to the device has run. */
 enum twill_status tw_gpu_drain(struct tw_gpu *gpu);
+
+/* ---- how a rank's memory is cut (gpu_layout.c) -------------------------------------------------
+ */
+
+#define TW_GPU_PEER_BYTES_LEAST ((uint32_t)128 << 10)
+
+/** Lines and ring of a peer, cut from so many bytes: TW_GPU_PEER_BYTES_LEAST at least. */
+void tw_gpu_peer_cut(uint32_t each, struct tw_gpu_parts *parts);
+struct tw_gk_layout tw_gpu_layout(int size, const struct tw_gpu_parts *parts);
+/** Bytes of a rank's state. */
+size_t tw_gpu_state_bytes(int size);
+/** All that a rank of `size` has on its device. */
+uint64_t tw_gpu_rank_bytes(int size, const struct tw_gpu_parts *parts);
+/**
+ * Staging for `ranks` ranks of a new communicator of `size`: as much as is of use, but no more than
+ * half of what is left, and so much that 32 communicators of its size find the least for a rank;
+ * the least if that is all there is.
+ * @param parts  in: those of plans; out: lines and rings
+ * @return NOMEM (tw_fail called): not even the least is left of `limit`
+ */
+enum twill_status tw_gpu_staging_take(struct tw_gpu_device *device, uint64_t limit, int size,
+                                      int ranks, struct tw_gpu_parts *parts);
+void tw_gpu_staging_give(struct tw_gpu_device *device, uint64_t bytes);
+uint64_t tw_gpu_staging_used(struct tw_gpu_device *device);
 
 /* ---- calls (gpu_call.c) ------------------------------------------------------------------------
  */
@@ -145,7 +175,7 @@ void tw_gpu_fill(const struct tw_gpu *gpu, const struct tw_call *call,
 
 /** FIFOs and scratch that plans of this communicator need in a rank's memory, as large as those
  * that the host's links have; 0 where no parameter asks for a plan. */
-void tw_gpu_plan_room(const struct twill_comm *comm, uint32_t *fifo_each, uint32_t *scratch);
+void tw_gpu_plan_room(const struct twill_comm *comm, struct tw_gpu_parts *parts);
 /** After tw_gpu_connect's layout is known. */
 enum twill_status tw_gpu_plans_create(struct tw_gpu *gpu);
 void tw_gpu_plans_destroy(struct tw_gpu *gpu);
@@ -187,7 +217,10 @@ struct tw_gpu_launch {
     struct tw_cuda_stream found; /* what that is */
 };
 
-enum twill_status tw_gpu_team_join(struct tw_gpu *gpu, int ranks, int place);
+/** @param parts  as tw_gpu_staging_take has it, for each rank of the team; gpu->staging_bytes are
+ * its own */
+enum twill_status tw_gpu_team_join(struct tw_gpu *gpu, int ranks, int place,
+                                   struct tw_gpu_parts *parts);
 void tw_gpu_team_leave(struct tw_gpu *gpu);
 /**
  * The rank's next launch, which is copied. It starts once all ranks of the team have theirs.
@@ -203,6 +236,10 @@ void tw_gpu_team_wake(struct tw_gpu *gpu);
 /* For launches that do not wait for the team: they hold its lock around all of these. */
 void tw_gpu_team_lock(const struct tw_gpu *gpu);
 void tw_gpu_team_unlock(const struct tw_gpu *gpu);
+
+/* ---- order over streams (gpu_stream.c) ---------------------------------------------------------
+ */
+
 /** The rank's call comes after its last one, whichever streams they were given. */
 enum twill_status tw_gpu_stream_follow(struct tw_gpu *gpu, const struct tw_gpu_launch *launch);
 /** `to` goes on after what stands in `from` now. */

@@ -21,14 +21,14 @@ struct tw_gpu_program {
 };
 
 /* A slot of ours is a line smaller than the host's, a head included. */
-void tw_gpu_plan_room(const struct twill_comm *comm, uint32_t *fifo_each, uint32_t *scratch)
+void tw_gpu_plan_room(const struct twill_comm *comm, struct tw_gpu_parts *parts)
 {
     const bool some = comm->ops != NULL && tw_plans_force_some(comm->ops->plans);
     const size_t fifo = some ? tw_chan_fifo_size(comm->chan) : 0;
     const size_t bytes = some ? tw_ops_scratch_bytes(comm) : 0;
 
-    *fifo_each = (uint32_t)((fifo + ROOM_ALIGN - 1) / ROOM_ALIGN * ROOM_ALIGN);
-    *scratch = (uint32_t)((bytes + ROOM_ALIGN - 1) / ROOM_ALIGN * ROOM_ALIGN);
+    parts->plan_fifo_each = (uint32_t)((fifo + ROOM_ALIGN - 1) / ROOM_ALIGN * ROOM_ALIGN);
+    parts->plan_scratch = (uint32_t)((bytes + ROOM_ALIGN - 1) / ROOM_ALIGN * ROOM_ALIGN);
 }
 
 enum twill_status tw_gpu_plans_create(struct tw_gpu *gpu)

@@ -33,6 +33,9 @@ struct tw_gpu_team {
     uint64_t id_hash; /* of the communicator */
     int device;
     int ranks, refs;
+    /* staging of its ranks, taken for all at once: of each, and of all those who have not come */
+    struct tw_gpu_parts parts;
+    uint64_t staging_bytes;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     /* of the first launch that did not start; its calls count as started */
@@ -59,21 +62,44 @@ static struct tw_gpu_team *team_find(const struct tw_gpu *gpu)
     return team;
 }
 
-enum twill_status tw_gpu_team_join(struct tw_gpu *gpu, int ranks, int place)
+/* NULL: no memory, no staging (tw_fail called). */
+static struct tw_gpu_team *team_create(const struct tw_gpu *gpu, int ranks,
+                                       const struct tw_gpu_parts *parts)
+{
+    const struct twill_comm *comm = gpu->comm;
+    struct tw_gpu_team *team = tw_alloc(sizeof(*team));
+
+    if (team == NULL)
+        return NULL;
+    team->parts = *parts;
+    if (tw_failed(tw_gpu_staging_take(gpu->shared, comm->proc->params->device_staging_bytes,
+                                      comm->size, ranks, &team->parts))) {
+        free(team);
+        return NULL;
+    }
+    team->staging_bytes = (uint64_t)ranks * tw_gpu_rank_bytes(comm->size, &team->parts);
+    team->id_hash = comm->id_hash;
+    team->device = gpu->device;
+    team->ranks = ranks;
+    (void)pthread_mutex_init(&team->lock, NULL);
+    tw_cond_init(&team->changed);
+    return team;
+}
+
+enum twill_status tw_gpu_team_join(struct tw_gpu *gpu, int ranks, int place,
+                                   struct tw_gpu_parts *parts)
 {
     (void)pthread_mutex_lock(&teams_lock);
     struct tw_gpu_team *team = team_find(gpu);
-    if (team == NULL && (team = tw_alloc(sizeof(*team))) != NULL) {
-        team->id_hash = gpu->comm->id_hash;
-        team->device = gpu->device;
-        team->ranks = ranks;
-        (void)pthread_mutex_init(&team->lock, NULL);
-        tw_cond_init(&team->changed);
+    if (team == NULL && (team = team_create(gpu, ranks, parts)) != NULL) {
         team->next = teams;
         teams = team;
     }
     if (team != NULL) {
         team->refs++;
+        gpu->staging_bytes = tw_gpu_rank_bytes(gpu->comm->size, &team->parts);
+        team->staging_bytes -= gpu->staging_bytes;
+        *parts = team->parts;
         (void)pthread_mutex_lock(&team->lock);
         team->members[place].gpu = gpu;
         (void)pthread_mutex_unlock(&team->lock);
@@ -112,53 +138,13 @@ void tw_gpu_team_leave(struct tw_gpu *gpu)
         while (*at != team)
             at = &(*at)->next;
         *at = team->next;
+        tw_gpu_staging_give(gpu->shared, team->staging_bytes);
         (void)pthread_cond_destroy(&team->changed);
         (void)pthread_mutex_destroy(&team->lock);
         free(team);
     }
     gpu->team = NULL;
     (void)pthread_mutex_unlock(&teams_lock);
-}
-
-/* ---- order over streams ------------------------------------------------------------------------
- */
-
-enum twill_status tw_gpu_stream_join(struct tw_gpu *gpu, void *from, void *to)
-{
-    if (from == to)
-        return TWILL_OK;
-    enum twill_status status = tw_cuda_event_record(gpu->device, gpu->event, from);
-    return tw_failed(status) ? status : tw_cuda_event_await(gpu->device, gpu->event, to);
-}
-
-/* The last call's stream may be gone by now, so it is not touched: but where both are of one
- * capture. A captured call and one outside captures are in the order in which the user starts the
- * graph. */
-enum twill_status tw_gpu_stream_follow(struct tw_gpu *gpu, const struct tw_gpu_launch *launch)
-{
-    const struct tw_cuda_stream *last = &gpu->last, *now = &launch->found;
-    enum twill_status status = TWILL_OK;
-
-    if (now->capturing) {
-        if (last->capturing && last->capture == now->capture)
-            status = tw_gpu_stream_join(gpu, gpu->stream, launch->stream);
-    } else if (gpu->done_once && gpu->done_id != now->id) {
-        gpu->many_streams = true;
-        status = tw_cuda_event_await(gpu->device, gpu->done, launch->stream);
-    }
-    gpu->last = launch->found;
-    gpu->stream = launch->stream;
-    return status;
-}
-
-enum twill_status tw_gpu_stream_note(struct tw_gpu *gpu, const struct tw_gpu_launch *launch,
-                                     void *stream)
-{
-    if (launch->found.capturing)
-        return TWILL_OK;
-    gpu->done_once = true;
-    gpu->done_id = launch->found.id;
-    return gpu->many_streams ? tw_cuda_event_record(gpu->device, gpu->done, stream) : TWILL_OK;
 }
 
 /* ---- starting ----------------------------------------------------------------------------------

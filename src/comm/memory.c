@@ -4,6 +4,7 @@
 
 #include "comm/memory.h"
 
+#include "comm/gpu.h"
 #include "comm/plans.h"
 
 static uint64_t plan_bytes(const struct tw_plan *plan)
@@ -44,4 +45,10 @@ void tw_memory_report(const struct twill_comm *comm, struct tw_memory *memory)
     memory->scratch = tw_exec_scratch_bytes(comm->ops->exec);
     if (comm->ops->fused)
         memory->scratch += TW_FUSE_BYTES;
+    memory->device = memory->device_staging = memory->device_limit = 0;
+    if (comm->gpu) {
+        memory->device = comm->gpu->staging_bytes;
+        memory->device_staging = tw_gpu_staging_used(comm->gpu->shared);
+        memory->device_limit = comm->proc->params->device_staging_bytes;
+    }
 }

@@ -8,6 +8,7 @@
 /* All in bytes; struct twill_memory says what they count. */
 struct tw_memory {
     uint64_t comm_staging, process_staging, staging_limit, plans, scratch;
+    uint64_t device, device_staging, device_limit;
 };
 
 /** comm is ready, claimed, and nothing of it is queued. */

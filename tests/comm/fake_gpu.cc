@@ -39,7 +39,7 @@ struct All {
     std::vector<Launch> launches;
     enum twill_status failing = TWILL_OK;
     bool held = false;
-    int asked = 0, ordered = 0;
+    int asked = 0;
     std::vector<std::string> misuse;
 };
 
@@ -90,6 +90,9 @@ Point step(Stream *stream)
 
 } // namespace
 
+std::atomic<bool> full{false};
+std::atomic<int> ordered{0};
+
 bool before(const Point &first, const Point &second)
 {
     auto found = second.after.find(first.stream);
@@ -101,6 +104,8 @@ void reset(int devices, int multiprocessors)
 {
     const Guard guard(lock);
     all = std::make_unique<All>();
+    full = false;
+    ordered = 0;
     all->devices = devices;
     all->multiprocessors = multiprocessors;
     for (int i = 0; i < devices; i++)
@@ -140,6 +145,16 @@ Point work(void *stream)
     return step(all->streams.at(stream).get());
 }
 
+size_t bytes_of(int device)
+{
+    const Guard guard(lock);
+    size_t sum = 0;
+    for (const auto &one : all->memory)
+        sum +=
+            one.second.kind == TW_CUDA_DEVICE && one.second.device == device ? one.second.bytes : 0;
+    return sum;
+}
+
 std::vector<Launch> launches()
 {
     const Guard guard(lock);
@@ -162,12 +177,6 @@ int asked()
 {
     const Guard guard(lock);
     return all->asked;
-}
-
-int ordered()
-{
-    const Guard guard(lock);
-    return all->ordered;
 }
 
 std::vector<std::string> misuse()
@@ -206,6 +215,8 @@ enum twill_status tw_cuda_device_read(int device, struct tw_cuda_device *found)
 
 enum twill_status tw_cuda_alloc(int device, size_t bytes, void **ptr)
 {
+    if (full)
+        return tw_fail(TWILL_ERR_NOMEM, "the device was made to have no more");
     *ptr = calloc(1, bytes);
     mark(*ptr, bytes, TW_CUDA_DEVICE, device);
     return TWILL_OK;
@@ -318,7 +329,7 @@ enum twill_status tw_cuda_event_record(int device, void *event, void *handle)
         return TWILL_ERR_SYSTEM;
     if (into->device != device)
         return wrong("an event of another device");
-    all->ordered++;
+    ordered++;
     into->at = stream->now;
     into->capture = stream->capture;
     return TWILL_OK;
@@ -333,7 +344,7 @@ enum twill_status tw_cuda_event_await(int device, void *event, void *handle)
         return TWILL_ERR_SYSTEM;
     if (stream->capture != 0 && stream->capture != from->capture)
         return wrong("a graph waits for what is not in it");
-    all->ordered++;
+    ordered++;
     stream->capture = from->capture; /* it joins */
     for (const auto &one : from->at.after)
         if (stream->now.after[one.first] < one.second)

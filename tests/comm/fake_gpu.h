@@ -5,6 +5,7 @@
 #ifndef TESTS_COMM_FAKE_GPU_H
 #define TESTS_COMM_FAKE_GPU_H
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -44,6 +45,11 @@ void cut(int device, int peer);
 /* What is at ptr, which is the test's. */
 void mark(const void *ptr, size_t bytes, enum tw_cuda_kind kind, int device);
 
+/* Memory of a device that is in use. */
+size_t bytes_of(int device);
+/* Devices have no more. */
+extern std::atomic<bool> full;
+
 /* capture: 0, or a number of the graph that is being captured from it. */
 void *stream(int device, uint64_t capture = 0);
 /* It was destroyed: from now on nobody may touch it. */
@@ -59,7 +65,7 @@ void hold(bool held);
 /* Questions whether an event was reached. */
 int asked();
 /* Events that were recorded or waited for, in streams. */
-int ordered();
+extern std::atomic<int> ordered;
 /* What CUDA would not have taken. */
 std::vector<std::string> misuse();
 

@@ -43,8 +43,8 @@ bool has_many_out(enum tw_coll coll)
 class Rank
 {
   public:
-    /* Of as much memory as there is for a peer: docs/gpu.md has the rule. */
-    Rank(int rank, int size, int most_blocks, bool all_here)
+    /* Of as much memory as there is for a peer: docs/gpu.md has the rule; or of so many bytes. */
+    Rank(int rank, int size, int most_blocks, bool all_here, uint32_t peer_bytes = 0)
         : comm_(std::make_unique<struct twill_comm>()), gpu_(std::make_unique<struct tw_gpu>())
     {
         const uint32_t each = std::clamp(((uint32_t)16 << 20) / (uint32_t)std::max(1, size - 1),
@@ -59,6 +59,12 @@ class Rank
         gpu_->base.size = size;
         gpu_->base.layout.line_each = each / 4 / 4096 * 4096;
         gpu_->base.layout.ring_each = (each / 2 - 65536) / 4096 * 4096;
+        if (peer_bytes == 0)
+            return;
+        struct tw_gpu_parts parts = {};
+        tw_gpu_peer_cut(peer_bytes, &parts);
+        gpu_->base.layout.line_each = parts.line_each;
+        gpu_->base.layout.ring_each = parts.ring_each;
     }
     struct tw_call call(enum tw_coll coll, size_t count, twill_type_t type, twill_redop_t op,
                         int root) const
@@ -114,8 +120,9 @@ constexpr int sizes[] = {1, 2, 3, 4, 5, 8, 9, 16, 33, 43, 44, 63, 64};
 TEST(GpuShape, KernelBySizeAndReach)
 {
     for (int size : sizes)
-        for (bool all_here : {false, true}) {
-            const Rank rank(0, size, 64, all_here);
+        for (int i = 0; i < 4; i++) {
+            const bool all_here = i % 2 != 0;
+            const Rank rank(0, size, 64, all_here, i < 2 ? 0 : TW_GPU_PEER_BYTES_LEAST);
             for (enum tw_coll coll : served)
                 for (twill_type_t type : {TWILL_INT8, TWILL_FLOAT64})
                     for (size_t count : counts(rank, tw_type_bytes(type))) {
@@ -174,8 +181,10 @@ TEST(GpuShape, BlocksAndThreadsKeepToTheirBounds)
 TEST(GpuShape, EveryRingHasRoom)
 {
     for (int size = 2; size <= TW_GK_RANKS_MAX; size++) {
-        const Rank rank(0, size, 1000, false);
+        const Rank rank(0, size, 1000, false), least(0, size, 1000, false, TW_GPU_PEER_BYTES_LEAST);
         EXPECT_GE(rank.ring_bytes() / TW_GK_SLOTS_MAX, 64u) << size << " ranks";
+        EXPECT_GE(least.ring_bytes() / TW_GK_SLOTS_MAX, 64u) << "the least";
+        EXPECT_GE(least.line_most(), 4096u) << "small calls are still small";
         for (enum tw_coll coll : served) {
             const auto shape =
                 rank.shape(rank.call(coll, (size_t)1 << 30, TWILL_FLOAT32, TWILL_SUM, 0));

@@ -87,11 +87,11 @@ static void door_age(struct tw_gk_door *door, uint32_t number)
     }
 }
 
-static void state_age(struct tw_gk_state *state, uint32_t start)
+static void state_age(struct tw_gk_state *state, int size, uint32_t start)
 {
     state->epoch = start;
-    for (auto &peer : state->counts)
-        for (auto &slot : peer)
+    for (int peer = 0; peer < size; peer++)
+        for (auto &slot : state->counts[peer])
             slot.sent = slot.taken = start;
     for (auto &peer : state->ways)
         for (auto &way : peer)
@@ -126,7 +126,7 @@ void Small::age()
         if (shape_.start != 0 && shape_.size > 1)
             memory_age((char *)gpu->mem, shape_.size, &gpu->base.layout, shape_.start);
         if (shape_.start != 0)
-            state_age(gpu->state, shape_.start);
+            state_age(gpu->state, shape_.size, shape_.start);
     }
 }
 

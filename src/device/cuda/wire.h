@@ -110,10 +110,11 @@ struct tw_gk_state {
     uint32_t ended[2]; /* and those that have ended, where that is counted; of calls in turn */
     uint32_t waiting;  /* threads that wait long */
     uint32_t teller;   /* not 0: one of them tells the host */
-    uint32_t words[2][TW_GK_WORDS]; /* records of calls in turn, the last one's too */
-    struct tw_gk_counts counts[TW_GK_RANKS_MAX][TW_GK_SLOTS_MAX];
-    struct tw_gk_way ways[TW_GK_RANKS_MAX][2];     /* sends, receives */
+    uint32_t words[2][TW_GK_WORDS];            /* records of calls in turn, the last one's too */
+    struct tw_gk_way ways[TW_GK_RANKS_MAX][2]; /* sends, receives */
     uint32_t pieces[TW_GK_RANKS_MAX][TW_GK_POSTS]; /* sent so far, of sends that go on */
+    /* memory ends behind those of the last rank that there is */
+    struct tw_gk_counts counts[TW_GK_RANKS_MAX][TW_GK_SLOTS_MAX];
 };
 
 /* In pinned host memory, one for each rank: the host writes `stop`, kernels the rest. */
