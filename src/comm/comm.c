@@ -49,8 +49,9 @@ void tw_comm_publish(struct twill_comm *comm)
     ssize_t written = write(comm->cancel_fd, &one, sizeof(one));
     (void)written; /* readable already */
     (void)pthread_mutex_unlock(&comm->lock);
-    if (comm->gpu != NULL)
-        tw_gpu_stop(comm->gpu);
+    struct tw_gpu *gpu = __atomic_load_n(&comm->gpu, __ATOMIC_ACQUIRE); /* init may be making it */
+    if (gpu != NULL)
+        tw_gpu_stop(gpu);
 }
 
 void tw_comm_fail_text(struct twill_comm *comm, enum twill_status status, const char *text)

@@ -81,7 +81,7 @@ static enum twill_status memory_take(struct tw_gpu *gpu, struct tw_gpu_entry *en
     gpu->state = state;
     if (!tw_failed(status))
         status = tw_cuda_pinned_alloc(sizeof(struct tw_gk_host), &host);
-    gpu->host = host;
+    __atomic_store_n(&gpu->host, host, __ATOMIC_RELEASE);
     if (!tw_failed(status))
         status = tw_cuda_event_create(gpu->device, &gpu->event);
     if (!tw_failed(status))
@@ -109,9 +109,10 @@ enum twill_status tw_gpu_create(struct twill_comm *comm, const struct tw_ctl_pee
     gpu->comm = comm;
     gpu->device = comm->args.device;
     gpu->source.fd = -1;
-    comm->gpu = gpu; /* from here on destroy frees what there is */
     gpu->opened = tw_alloc((size_t)comm->size * sizeof(void *));
     gpu->pairs = tw_alloc((size_t)comm->size * sizeof(*gpu->pairs));
+    /* from here on destroy frees what there is, and another rank's failure stops it */
+    __atomic_store_n(&comm->gpu, gpu, __ATOMIC_RELEASE);
     if (gpu->opened == NULL || gpu->pairs == NULL)
         return TWILL_ERR_NOMEM;
     enum twill_status status = tw_gpu_check(gpu->device);
@@ -260,9 +261,11 @@ enum twill_status tw_gpu_connect(struct twill_comm *comm, const struct tw_gpu_en
 
 void tw_gpu_stop(struct tw_gpu *gpu)
 {
-    if (gpu->host != NULL)
-        __atomic_store_n(&gpu->host->stop, 1, __ATOMIC_RELEASE);
-    if (gpu->team != NULL)
+    struct tw_gk_host *host = __atomic_load_n(&gpu->host, __ATOMIC_ACQUIRE);
+
+    if (host != NULL)
+        __atomic_store_n(&host->stop, 1, __ATOMIC_RELEASE);
+    if (__atomic_load_n(&gpu->team, __ATOMIC_ACQUIRE) != NULL)
         tw_gpu_team_wake(gpu);
 }
 

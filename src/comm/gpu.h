@@ -94,7 +94,8 @@ enum twill_status tw_gpu_connect(struct twill_comm *comm, const struct tw_gpu_en
                                  const struct tw_ctl_peer *peers);
 /** NULL: nothing. The rank's kernels have ended, or have been told to. */
 void tw_gpu_destroy(struct twill_comm *comm);
-/** The communicator has failed: kernels end their waits. Never blocks; any thread. */
+/** The communicator has failed: kernels end their waits. Never blocks; any thread, also while
+ * tw_gpu_create goes on: it sets what is read here atomically. */
 void tw_gpu_stop(struct tw_gpu *gpu);
 /** Until all that was given to the device has run. */
 enum twill_status tw_gpu_drain(struct tw_gpu *gpu);

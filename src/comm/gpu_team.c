@@ -103,8 +103,8 @@ enum twill_status tw_gpu_team_join(struct tw_gpu *gpu, int ranks, int place,
         (void)pthread_mutex_lock(&team->lock);
         team->members[place].gpu = gpu;
         (void)pthread_mutex_unlock(&team->lock);
-        gpu->team = team;
         gpu->place = place;
+        __atomic_store_n(&gpu->team, team, __ATOMIC_RELEASE);
     }
     (void)pthread_mutex_unlock(&teams_lock);
     return team != NULL ? TWILL_OK : TWILL_ERR_NOMEM;
