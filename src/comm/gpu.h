@@ -33,6 +33,12 @@ struct tw_gpu_entry {
     uint8_t ipc[64]; /* of the allocation that begins there */
 };
 
+#define TW_GPU_CAPTURES 4 /* side by side, in which calls keep their order */
+struct tw_gpu_capture {
+    uint64_t capture; /* 0: none */
+    void *stream;     /* of its last call */
+};
+
 struct tw_gpu {
     struct twill_comm *comm; /* borrowed */
     int device;
@@ -58,10 +64,10 @@ struct tw_gpu {
     struct tw_gpu_team *team;        /* the ranks of this process and device; referenced */
     int place;                       /* in the team */
     /* the order of calls over streams */
-    void *stream;               /* of the last call, for calls of one capture only */
-    struct tw_cuda_stream last; /* the same; neither id nor capture: there was none */
-    bool many_streams;          /* calls came on several: ends are recorded in full */
-    bool done_once;             /* done is of a call, on the stream of this id */
+    struct tw_gpu_capture captures[TW_GPU_CAPTURES]; /* with calls; the latest ones */
+    uint32_t captures_begun;
+    bool many_streams; /* calls came on several: ends are recorded in full */
+    bool done_once;    /* done is of a call, on the stream of this id */
     uint64_t done_id;
     void *done;  /* owned: event at the end of the last call outside captures */
     void *event; /* owned */

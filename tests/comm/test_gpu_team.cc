@@ -75,6 +75,23 @@ TEST_F(GpuTeam, CapturedCallsAreOrderedInTheirCaptureAlone)
     EXPECT_TRUE(before(all[0].point, all[5].point)) << "those outside captures";
 }
 
+TEST_F(GpuTeam, CapturedCallsKeepTheirOrderAroundOthers)
+{
+    make({0, 1});
+    void *plain = fake::stream(0), *another = fake::stream(0, 78);
+    ASSERT_EQ(sum(0, fake::stream(0, 77)), TWILL_OK);
+    ASSERT_EQ(sum(0, plain), TWILL_OK);
+    ASSERT_EQ(sum(0, another), TWILL_OK);
+    ASSERT_EQ(sum(0, fake::stream(0, 77)), TWILL_OK);
+    ASSERT_EQ(sum(0, plain), TWILL_OK);
+    ASSERT_EQ(sum(0, fake::stream(0, 78)), TWILL_OK);
+    const auto all = launches();
+    EXPECT_TRUE(before(all[0].point, all[3].point));
+    EXPECT_TRUE(before(all[1].point, all[4].point));
+    EXPECT_TRUE(before(all[2].point, all[5].point));
+    EXPECT_FALSE(before(all[2].point, all[3].point));
+}
+
 TEST_F(GpuTeam, DestroyWaitsForCallsOutsideCaptures)
 {
     make({0, 1});
