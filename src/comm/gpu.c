@@ -67,6 +67,63 @@ static enum twill_status team_join(struct tw_gpu *gpu, const struct tw_ctl_peer 
     return tw_gpu_team_join(gpu, ranks, place, parts);
 }
 
+/* ---- devices that do not address each other ----------------------------------------------------
+ */
+
+/* The first rank on each device stands for the others there. */
+static bool device_first(const struct tw_ctl_peer *peers, int rank)
+{
+    for (int r = 0; r < rank; r++)
+        if (same_proc(&peers[r], &peers[rank]) && peers[r].device == peers[rank].device)
+            return false;
+    return true;
+}
+
+/* Every rank of a process finds the same. can: of those of this process all */
+static enum twill_status reach_find(const struct tw_gpu *gpu, const struct tw_ctl_peer *peers,
+                                    bool *can)
+{
+    const struct twill_comm *comm = gpu->comm;
+    const struct tw_ctl_peer *own = &peers[comm->rank];
+    enum twill_status status = TWILL_OK;
+
+    *can = comm->proc->params->p2p || comm->size == 1;
+    for (int p = 0; p < comm->size; p++)
+        for (int q = 0; q < comm->size && *can && !tw_failed(status); q++)
+            if (same_proc(&peers[p], own) && same_proc(&peers[q], own) &&
+                peers[p].device != peers[q].device && device_first(peers, p) &&
+                device_first(peers, q))
+                status = tw_cuda_peer_enable(peers[p].device, peers[q].device, can);
+    return status;
+}
+
+/* By pinned memory a process serves its own ranks only. */
+static enum twill_status cut_find(struct tw_gpu *gpu, const struct tw_ctl_peer *peers)
+{
+    const struct twill_comm *comm = gpu->comm;
+    const char *why = comm->proc->params->p2p ? "" : " (TWILL_P2P=0)";
+    bool can = true;
+    enum twill_status status = reach_find(gpu, peers, &can);
+
+    gpu->cut = !can;
+    if (tw_failed(status) || can)
+        return status;
+    for (int r = 0; r < comm->size; r++) {
+        if (same_proc(&peers[r], &peers[comm->rank]))
+            continue;
+        return tw_fail(TWILL_ERR_UNSUPPORTED,
+                       "init: CUDA devices of rank %d's process do not address each other%s, and "
+                       "rank %d is of another process: pinned host memory serves the ranks of one "
+                       "process only",
+                       comm->rank, why, r);
+    }
+    tw_info(TW_SUB_COMM,
+            "communicator %s rank %d: CUDA devices do not address each other%s: data goes by "
+            "pinned host memory, which is slow",
+            comm->args.name, comm->rank, why);
+    return TWILL_OK;
+}
+
 /* ---- memory ------------------------------------------------------------------------------------
  */
 
@@ -75,7 +132,8 @@ static enum twill_status memory_take(struct tw_gpu *gpu, struct tw_gpu_entry *en
     void *state = NULL, *host = NULL;
     const int size = gpu->comm->size;
     const struct tw_gk_layout layout = tw_gpu_layout(size, &entry->parts);
-    enum twill_status status = tw_cuda_alloc(gpu->device, layout.bytes, &gpu->mem);
+    enum twill_status status = gpu->cut ? tw_cuda_pinned_alloc(layout.bytes, &gpu->mem)
+                                        : tw_cuda_alloc(gpu->device, layout.bytes, &gpu->mem);
     if (!tw_failed(status))
         status = tw_cuda_alloc(gpu->device, tw_gpu_state_bytes(size), &state);
     gpu->state = state;
@@ -88,7 +146,7 @@ static enum twill_status memory_take(struct tw_gpu *gpu, struct tw_gpu_entry *en
         status = tw_cuda_event_create(gpu->device, &gpu->done);
     if (!tw_failed(status))
         status = tw_cuda_event_create(gpu->device, &gpu->mark);
-    if (!tw_failed(status))
+    if (!tw_failed(status) && !gpu->cut)
         status = tw_cuda_ipc_export(gpu->mem, entry->ipc);
     entry->max_sms = (uint32_t)gpu->comm->args.max_sms;
     entry->mem = (uint64_t)(uintptr_t)gpu->mem;
@@ -119,6 +177,8 @@ enum twill_status tw_gpu_create(struct twill_comm *comm, const struct tw_ctl_pee
     if (!tw_failed(status))
         status = device_read(gpu, entry);
     if (!tw_failed(status))
+        status = cut_find(gpu, peers);
+    if (!tw_failed(status))
         status = team_join(gpu, peers, &entry->parts);
     return tw_failed(status) ? status : memory_take(gpu, entry);
 }
@@ -129,23 +189,19 @@ enum twill_status tw_gpu_create(struct twill_comm *comm, const struct tw_ctl_pee
 static enum twill_status peer_reach(struct tw_gpu *gpu, int rank, const struct tw_gpu_entry *entry,
                                     const struct tw_ctl_peer *peer, void **mem)
 {
-    const struct twill_comm *comm = gpu->comm;
-    bool can = true;
     enum twill_status status = TWILL_OK;
 
     *mem = (void *)(uintptr_t)entry->mem;
-    if (!gpu->here[rank]) {
+    if (!gpu->here[rank]) { /* else it has been seen that devices reach each other, or mem is pinned
+                             */
         status = tw_cuda_ipc_open(gpu->device, entry->ipc, &gpu->opened[rank]);
         *mem = gpu->opened[rank];
-    } else if (peer->device != gpu->device) {
-        status = tw_cuda_peer_enable(gpu->device, peer->device, &can);
     }
-    if (!tw_failed(status) && can)
+    if (!tw_failed(status))
         return TWILL_OK;
-    return tw_fail(tw_failed(status) ? status : TWILL_ERR_UNSUPPORTED,
+    return tw_fail(status,
                    "init: CUDA device %d of rank %d does not reach device %d of rank %d: %s",
-                   gpu->device, comm->rank, peer->device, rank,
-                   can ? tw_fail_text() : "there is no peer access between them");
+                   gpu->device, gpu->comm->rank, peer->device, rank, tw_fail_text());
 }
 
 static void smaller(uint32_t value, uint32_t *least) { *least = value < *least ? value : *least; }
@@ -198,6 +254,11 @@ static enum twill_status peers_reach(struct tw_gpu *gpu, const struct tw_gpu_ent
         gpu->here[r] = here;
         if (r != comm->rank)
             status = peer_reach(gpu, r, &entries[r], &peers[r], &table[r]);
+    }
+    if (gpu->cut) { /* ranks do as if they were of several processes */
+        memset(gpu->here, 0, sizeof(gpu->here));
+        gpu->here[comm->rank] = true;
+        gpu->all_here = false;
     }
     return tw_failed(status) ? status : table_set(gpu, table);
 }
@@ -304,7 +365,10 @@ void tw_gpu_destroy(struct twill_comm *comm)
     tw_cuda_event_destroy(gpu->device, gpu->done);
     tw_cuda_event_destroy(gpu->device, gpu->mark);
     tw_cuda_free(gpu->device, gpu->far);
-    tw_cuda_free(gpu->device, gpu->mem);
+    if (gpu->cut)
+        tw_cuda_pinned_free(gpu->mem);
+    else
+        tw_cuda_free(gpu->device, gpu->mem);
     tw_cuda_free(gpu->device, gpu->state);
     if (gpu->staging_bytes > 0)
         tw_gpu_staging_give(gpu->shared, gpu->staging_bytes);

@@ -42,11 +42,12 @@ struct tw_gpu_capture {
 struct tw_gpu {
     struct twill_comm *comm; /* borrowed */
     int device;
-    struct tw_gpu_device *shared;    /* borrowed from the process */
-    struct tw_gpu_seat seat;         /* under the lock of what is shared */
-    int most_blocks;                 /* of one rank's kernel */
-    uint64_t staging_bytes;          /* of what is shared, that it holds: mem, state, far */
-    void *mem;                       /* owned: what peers write to */
+    struct tw_gpu_device *shared; /* borrowed from the process */
+    struct tw_gpu_seat seat;      /* under the lock of what is shared */
+    int most_blocks;              /* of one rank's kernel */
+    uint64_t staging_bytes;       /* of what is shared, that it holds: mem, state, far */
+    void *mem;                    /* owned: what peers write to; pinned where devices are cut off */
+    bool cut; /* some devices of the process do not address each other: only mem is reached */
     struct tw_gk_state *state;       /* owned, on the device */
     struct tw_gk_host *host;         /* owned, pinned */
     char **far;                      /* owned, on the device; NULL: few ranks */

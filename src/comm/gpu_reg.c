@@ -61,7 +61,7 @@ static void entry_fill(const struct tw_gpu *gpu, const void *ptr, size_t bytes, 
         entry->status =
             tw_fail(TWILL_ERR_INVALID,
                     "register: %zu bytes at %p run past the end of their allocation", bytes, ptr);
-    if (!tw_failed((enum twill_status)entry->status) && !gpu->all_here)
+    if (!tw_failed((enum twill_status)entry->status) && !gpu->all_here && !gpu->cut)
         entry->status = tw_cuda_ipc_export(base, entry->ipc);
 }
 
@@ -101,7 +101,7 @@ static enum twill_status slot_fill(struct tw_gpu *gpu, int slot, const struct en
 
     for (int r = 0; r < comm->size && !tw_failed(status); r++) {
         bases[r] = entries[r].at;
-        if (gpu->here[r])
+        if (gpu->here[r] || gpu->cut)
             continue;
         status = tw_cuda_ipc_open(gpu->device, entries[r].ipc, &reg->opened[r]);
         bases[r] = (uint64_t)(uintptr_t)reg->opened[r] + entries[r].offset;
@@ -204,6 +204,8 @@ uint64_t tw_gpu_reg_word(const struct tw_gpu *gpu, const void *at, uint64_t byte
 {
     const char *first = at;
 
+    if (gpu->cut)
+        return 0;
     for (int slot = 0; gpu->regs != NULL && first != NULL && slot < TW_GPU_REGS; slot++) {
         const struct tw_gpu_reg *reg = &gpu->regs[slot];
 

@@ -91,6 +91,7 @@ Point step(Stream *stream)
 } // namespace
 
 std::atomic<bool> full{false};
+std::atomic<int> full_device{-1};
 std::atomic<int> ordered{0};
 
 bool before(const Point &first, const Point &second)
@@ -105,6 +106,7 @@ void reset(int devices, int multiprocessors)
     const Guard guard(lock);
     all = std::make_unique<All>();
     full = false;
+    full_device = -1;
     ordered = 0;
     all->devices = devices;
     all->multiprocessors = multiprocessors;
@@ -215,7 +217,7 @@ enum twill_status tw_cuda_device_read(int device, struct tw_cuda_device *found)
 
 enum twill_status tw_cuda_alloc(int device, size_t bytes, void **ptr)
 {
-    if (full)
+    if (full || full_device == device)
         return tw_fail(TWILL_ERR_NOMEM, "the device was made to have no more");
     *ptr = calloc(1, bytes);
     mark(*ptr, bytes, TW_CUDA_DEVICE, device);

@@ -49,6 +49,7 @@ void mark(const void *ptr, size_t bytes, enum tw_cuda_kind kind, int device);
 size_t bytes_of(int device);
 /* Devices have no more. */
 extern std::atomic<bool> full;
+extern std::atomic<int> full_device; /* this one alone; -1: none */
 
 /* capture: 0, or a number of the graph that is being captured from it. */
 void *stream(int device, uint64_t capture = 0);

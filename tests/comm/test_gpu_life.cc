@@ -30,12 +30,37 @@ TEST_F(GpuLife, DevicesThatAreNone)
     refused({0, TWILL_DEVICE_HOST}, TWILL_ERR_INVALID, "all are on devices, or none is");
 }
 
+/* Of the ranks, whichever it is that does not reach another: what is shared lies in host memory,
+ * and nothing else is reached. */
 TEST_F(GpuLife, DevicesThatDoNotReachEachOther)
 {
+    fake::cut(2, 1);
+    make({0, 1, 2, 1});
+    for (size_t r = 0; r < 4; r++) {
+        const struct tw_gpu *gpu = comms_[r]->gpu;
+        struct tw_cuda_memory found;
+
+        for (size_t p = 0; p < 4; p++) {
+            ASSERT_EQ(tw_cuda_memory_find(gpu->base.near[p], &found), TWILL_OK);
+            EXPECT_EQ(found.kind, TW_CUDA_PINNED) << "rank " << r << " of " << p;
+            EXPECT_EQ(gpu->base.near[p], comms_[p]->gpu->mem);
+            EXPECT_EQ(gpu->here[p], p == r);
+        }
+        EXPECT_FALSE(gpu->all_here);
+    }
+}
+
+TEST_F(GpuLife, OthersReachEachOther)
+{
     fake::cut(1, 2);
-    refused({0, 1, 2}, TWILL_ERR_UNSUPPORTED,
-            "CUDA device 1 of rank 1 does not reach device 2 of rank 2: there is no peer access");
     make({0, 1, 3});
+    for (twill_comm_t comm : comms_) {
+        struct tw_cuda_memory found;
+
+        ASSERT_EQ(tw_cuda_memory_find(comm->gpu->mem, &found), TWILL_OK);
+        EXPECT_EQ(found.kind, TW_CUDA_DEVICE);
+        EXPECT_TRUE(comm->gpu->all_here);
+    }
 }
 
 TEST_F(GpuLife, MoreRanksThanADeviceTakes)

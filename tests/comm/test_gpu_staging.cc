@@ -163,12 +163,12 @@ TEST_F(GpuStaging, TooLittleForAny)
 TEST_F(GpuStaging, AnInitThatFailsHoldsNothing)
 {
     ASSERT_EQ(begin({5}), TWILL_OK); /* keeps the process's state */
-    fake::cut(1, 2);
-    EXPECT_EQ(begin({0, 1, 2, 0}), TWILL_ERR_UNSUPPORTED);
+    fake::full_device = 2;
+    EXPECT_EQ(begin({0, 1, 2, 0}), TWILL_ERR_NOMEM);
     for (int device : {0, 1, 2})
         EXPECT_EQ(fake::bytes_of(device), 0u);
     for (int i = 0; i < 100; i++)
-        EXPECT_EQ(begin({1, 2}), TWILL_ERR_UNSUPPORTED);
+        EXPECT_EQ(begin({1, 2}), TWILL_ERR_NOMEM);
     ASSERT_EQ(begin({1, 3}), TWILL_OK) << twill_last_error(nullptr);
     EXPECT_EQ(report(more_.back()[0]).device_staging_bytes, fake::bytes_of(1));
     EXPECT_EQ(line(more_.back()[0]), MIB);

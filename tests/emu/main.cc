@@ -12,7 +12,7 @@ namespace
 {
 
 const char QUICK[] =
-    "Kernels.*:Lost.*:Arguments.*:Devices.*:Mismatch.OneCallMore:P2p.Mismatch:"
+    "Kernels.*:Cover.ByPinnedMemory:Lost.*:Arguments.*:Devices.*:Mismatch.OneCallMore:P2p.Mismatch:"
     "P2p.AbortEndsTheWait:P2p.ItselfNeedsBoth:P2p.Arguments:P2p.TwoProcesses:Plans.*";
 /* Blocks for all pairs of eight ranks are more than devices have here, and the threads that run
  * them are kept, so that they cannot be counted. */

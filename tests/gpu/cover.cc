@@ -8,6 +8,7 @@
 #include <set>
 
 #include "device/reference.h"
+#include "gpu/process.h"
 #include "gpu/roles.h"
 #include "gpu/run.h"
 
@@ -106,6 +107,32 @@ TEST(Cover, Cases)
            "%zu of 2585 with ranks\n",
            covered.cases, covered.calls, covered.bytes * 1e-9, covered.kinds.size(),
            covered.sizes.size());
+}
+
+/* args: ranks, first case, cases */
+int role_cut(const std::vector<std::string> &args)
+{
+    World world(place(std::stoi(args.at(0)), 0));
+    const int result =
+        cover_ranks(&world, std::stoull(args.at(1)), std::stoull(args.at(2)), (size_t)1 << 20);
+
+    if (result == 0)
+        world.destroy();
+    return result;
+}
+
+/* As where devices do not address each other. TW_GPU_BRIEF=1: little of it. */
+TEST(Cover, ByPinnedMemory)
+{
+    const bool brief = getenv("TW_GPU_BRIEF") != nullptr;
+
+    for (const int size : {2, 5}) {
+        step(format("%d ranks by pinned memory", size));
+        Child child({"--role", "cut", std::to_string(size), std::to_string(7000 + size),
+                     brief ? "12" : "100"},
+                    {{"TWILL_P2P", "0"}});
+        EXPECT_EQ(child.wait(50), 0) << size << " ranks";
+    }
 }
 
 int cover_ranks(World *world, uint64_t first, uint64_t cases, size_t buffer_bytes)

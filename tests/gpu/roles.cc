@@ -19,7 +19,8 @@ const struct {
     const char *name;
     int (*run)(const std::vector<std::string> &args);
 } roles[] = {{"cover", role_cover}, {"victim", role_victim}, {"first", role_first},
-             {"p2p", role_p2p},     {"plans", role_plans},   {"pool", role_pool}};
+             {"p2p", role_p2p},     {"plans", role_plans},   {"cut", role_cut},
+             {"pool", role_pool}};
 
 int play(const char *name, const std::vector<std::string> &args)
 {

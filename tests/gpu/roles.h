@@ -24,6 +24,7 @@ int role_cover(const std::vector<std::string> &args);
 int role_victim(const std::vector<std::string> &args);
 int role_first(const std::vector<std::string> &args);
 int role_p2p(const std::vector<std::string> &args);
+int role_cut(const std::vector<std::string> &args);
 int role_plans(const std::vector<std::string> &args);
 int role_pool(const std::vector<std::string> &args);
 
