@@ -6,6 +6,10 @@
  * them. TW_EMU_SEED: another order of threads (1). */
 #include <cstdlib>
 
+extern "C" {
+#include "comm/gpu.h"
+}
+
 #include "emu/small.h"
 #include "emu/work.h"
 #include "gpu/p2p_batch.h"
@@ -174,6 +178,34 @@ TEST(Kernels, LateBlock)
             run_one(c, &small, shape, "a late block: ");
         }
         late(0, 0);
+        small.destroy();
+    }
+}
+
+/* Between two calls that write right to outputs there may be more than half of all epochs. */
+TEST(Kernels, FlagsOfLongAgo)
+{
+    for (uint32_t ago : {0x7fffffffu, 0x80000001u, 0xfffffff0u}) {
+        Shape shape;
+
+        shape.start = 0x12345678;
+        Small small(shape);
+        for (int r = 0; r < 2; r++) {
+            char *mem = (char *)small.world().rank(r).comm->gpu->mem;
+            auto *flags = (struct tw_gk_flags *)(mem + TW_GK_FLAGS_AT);
+
+            for (int i = 0; i < 2 * TW_GK_SLOTS_MAX; i++)
+                flags[i].ended = shape.start - ago;
+        }
+        late(1, 20);
+        for (Kind kind : {ALL_REDUCE, BROADCAST, ALL_GATHER_V}) {
+            Case c = plain(2, kind, 40000);
+
+            c.root = 1;
+            run_one(c, &small, shape, format("flags of %#x calls ago: ", ago));
+        }
+        late(0, 0);
+        late(1, 0);
         small.destroy();
     }
 }

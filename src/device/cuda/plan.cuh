@@ -264,7 +264,7 @@ static __device__ inline void tw_plan_part(struct tw_block *me)
         return;
     tw_fence();
     tw_store_release(&tw_flags(me, peer, me->call->rank)->ended, me->epoch);
-    tw_wait_count(me, peer, &tw_flags(me, me->call->rank, peer)->ended, me->epoch);
+    tw_wait_ended(me, peer);
 }
 
 template <class N>

@@ -47,7 +47,7 @@ static __device__ inline void tw_reach_end(struct tw_block *me, uint64_t reads, 
     if (tw_has(reads, peer))
         tw_store_release(&tw_flags(me, peer, me->call->rank)->ended, me->epoch);
     if (tw_has(read, peer))
-        tw_wait_count(me, peer, &tw_flags(me, me->call->rank, peer)->ended, me->epoch);
+        tw_wait_ended(me, peer);
 }
 
 /* Not of created sums: a rank's scalar is known to it alone. */

@@ -146,7 +146,7 @@ static __device__ inline void tw_rings_end(struct tw_block *me, const struct tw_
         counts->taken = rings->taken[lane][slot][peer];
     }
     if (me->call->direct && tw_has(written, peer))
-        tw_wait_count(me, peer, &tw_flags(me, me->call->rank, peer)->ended, me->epoch);
+        tw_wait_ended(me, peer);
 }
 
 static __device__ inline char *tw_packet(const struct tw_block *me, const struct tw_rings *rings,

@@ -195,6 +195,16 @@ static __device__ inline void tw_wait_count(struct tw_block *me, int peer, const
     (void)tw_wait_until(me, peer, [&] { return (int32_t)(tw_load_acquire(at) - value) >= 0; });
 }
 
+/* Until peer has said that it has ended its part of this call. It may have gone on to the next one,
+ * and no further: any other epoch is of long ago, also one from which half of all epochs are over.
+ */
+static __device__ inline void tw_wait_ended(struct tw_block *me, int peer)
+{
+    const uint32_t *at = &tw_flags(me, me->call->rank, peer)->ended;
+
+    (void)tw_wait_until(me, peer, [&] { return tw_load_acquire(at) - me->epoch <= 1; });
+}
+
 /* Until peer's record of an epoch is there. False: it never was. */
 static __device__ inline bool tw_record_wait(struct tw_block *me, int peer, uint32_t epoch,
                                              uint32_t words[TW_GK_WORDS])
