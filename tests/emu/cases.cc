@@ -4,7 +4,10 @@
  *
  * TW_TEST_BUDGET=S seconds of drawn cases (15), from number TW_EMU_FIRST on (0), or TW_EMU_CASES of
  * them. TW_EMU_SEED: another order of threads (1). */
+#include <unistd.h>
+
 #include <cstdlib>
+#include <cstring>
 
 extern "C" {
 #include "comm/gpu.h"
@@ -13,6 +16,7 @@ extern "C" {
 #include "emu/small.h"
 #include "emu/work.h"
 #include "gpu/p2p_batch.h"
+#include "gpu/process.h"
 #include "gpu/run.h"
 
 namespace emu
@@ -80,6 +84,54 @@ Case plain(int size, Kind kind, size_t count)
             c.counts.push_back(i == 0 ? count : count * (size_t)i / (size_t)size);
     return c;
 }
+
+/* A file of a plan, gone afterwards. */
+class PlanFile
+{
+  public:
+    explicit PlanFile(const char *text)
+    {
+        const int fd = mkstemp(path_);
+
+        if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+            throw Failure("no file for a plan");
+        close(fd);
+    }
+    ~PlanFile() { (void)unlink(path_); }
+    PlanFile(const PlanFile &) = delete;
+    PlanFile &operator=(const PlanFile &) = delete;
+    const char *path() const { return path_; }
+
+  private:
+    char path_[32] = "/tmp/twill-test-plan-XXXXXX";
+};
+
+/* A broadcast whose first lane waits for the last one, of four. */
+const char WAITING_PLAN[] = "plan waits broadcast ranks 2 root 0\n"
+                            "facts depth 2 slices 2 fifos 4 widest 1\n"
+                            "part equal groups 1 per 4\n"
+                            "rank 0\n"
+                            "lane channel 0\n"
+                            "send to 1 src in.0[0] after 3:1\n"
+                            "copy src in.0[0] dst out.0[0]\n"
+                            "lane channel 1\n"
+                            "send to 1:1 src in.0[1]\n"
+                            "copy src in.0[1] dst out.0[1]\n"
+                            "lane channel 2\n"
+                            "send to 1:2 src in.0[2]\n"
+                            "copy src in.0[2] dst out.0[2]\n"
+                            "lane channel 3\n"
+                            "send to 1:3 src in.0[3]\n"
+                            "copy src in.0[3] dst out.0[3]\n"
+                            "rank 1\n"
+                            "lane channel 0\n"
+                            "recv from 0 dst out.0[0]\n"
+                            "lane channel 1\n"
+                            "recv from 0:1 dst out.0[1]\n"
+                            "lane channel 2\n"
+                            "recv from 0:2 dst out.0[2]\n"
+                            "lane channel 3\n"
+                            "recv from 0:3 dst out.0[3]\n";
 
 } // namespace
 
@@ -208,6 +260,29 @@ TEST(Kernels, FlagsOfLongAgo)
         late(1, 0);
         small.destroy();
     }
+}
+
+/* A block waits for another one of its rank, which begins late, also in the call of number 0. In a
+ * process of its own: parameters are read once. */
+TEST(Kernels, PlanWaitsForBlock)
+{
+    if (getenv("TWILL_PLAN_FILE") == nullptr) {
+        const PlanFile file(WAITING_PLAN);
+        Child child({"--gtest_filter=Kernels.PlanWaitsForBlock"},
+                    {{"TWILL_PLAN_FILE", file.path()}});
+
+        EXPECT_EQ(child.wait(50), 0);
+        return;
+    }
+    Shape shape;
+
+    shape.start = 0xfffffffd;
+    Small small(shape);
+    late(0, 20);
+    for (int call = 0; call < 5 && !HasFatalFailure(); call++)
+        run_one(plain(2, BROADCAST, 1 + 999 * (size_t)call), &small, shape, "a plan: ");
+    late(0, 0);
+    small.destroy();
 }
 
 TEST(Kernels, Sends)

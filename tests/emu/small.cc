@@ -98,12 +98,15 @@ static void state_age(struct tw_gk_state *state, int size, uint32_t start)
             way.number = start;
 }
 
-/* What peers have written. */
-static void memory_age(char *mem, int size, const struct tw_gk_layout *layout, uint32_t start)
+/* What peers have written: nobody writes what would be of the rank itself. */
+static void memory_age(const struct tw_gk_call *base, char *mem, uint32_t start)
 {
+    const struct tw_gk_layout *layout = &base->layout;
     auto *flags = (struct tw_gk_flags *)(mem + TW_GK_FLAGS_AT);
 
-    for (int peer = 0; peer < size; peer++) {
+    for (int peer = 0; peer < base->size; peer++) {
+        if (peer == base->rank)
+            continue;
         auto *records = (struct tw_gk_record *)mem + 2 * peer;
 
         record_age(&records[start & 1], start);
@@ -124,7 +127,7 @@ void Small::age()
         const struct tw_gpu *gpu = local->comm->gpu;
 
         if (shape_.start != 0 && shape_.size > 1)
-            memory_age((char *)gpu->mem, shape_.size, &gpu->base.layout, shape_.start);
+            memory_age(&gpu->base, (char *)gpu->mem, shape_.start);
         if (shape_.start != 0)
             state_age(gpu->state, shape_.size, shape_.start);
     }

@@ -138,8 +138,9 @@ static __device__ inline void tw_wait_over(const struct tw_block *me, const stru
         tw_store_release(&me->call->host->waiting, 0);
 }
 
-/* The slow part of a wait for peer. True: it is over, without what was waited for. No address of
- * the fast part's variables comes here: they stay in registers. */
+/* The slow part of a wait for peer, or for another block where that is the rank itself, which has
+ * no record. True: it is over, without what was waited for. No address of the fast part's variables
+ * comes here: they stay in registers. */
 static __device__ __noinline__ bool tw_wait_look(const struct tw_gk_call *call,
                                                  const struct tw_gk_pair *pairs,
                                                  const uint32_t *words_of, uint32_t epoch, int peer,
@@ -150,7 +151,7 @@ static __device__ __noinline__ bool tw_wait_look(const struct tw_gk_call *call,
 
     if (tw_failed(&me))
         return true;
-    if (words_of == nullptr && tw_record_read(&me, peer, epoch, words) &&
+    if (words_of == nullptr && peer != call->rank && tw_record_read(&me, peer, epoch, words) &&
         !tw_same_call(&me, peer, words)) {
         tw_fail_here(&me, peer, TW_GK_MISMATCH, words);
         return true;

@@ -314,6 +314,18 @@ static __device__ inline bool tw_turn_try(const struct tw_player *player, struct
     return all;
 }
 
+/* True: the wait is given up. What another block of this rank keeps from going on is for that one
+ * to tell of: a wait that this one has told of is over. */
+static __device__ inline bool tw_turn_look(struct tw_block *me, int peer, struct tw_wait *wait)
+{
+    if (peer < 0) {
+        tw_wait_over(me, wait);
+        *wait = {.looks = wait->looks};
+    }
+    return tw_wait_look(me->call, me->pairs, me->words, me->epoch, peer < 0 ? me->call->rank : peer,
+                        wait);
+}
+
 /* The block's first thread: waits for something to do. */
 static __device__ __noinline__ void tw_turn_next(const struct tw_player *player,
                                                  struct tw_turn *turn)
@@ -321,14 +333,9 @@ static __device__ __noinline__ void tw_turn_next(const struct tw_player *player,
     struct tw_block *me = player->me;
     struct tw_wait wait = {};
 
-    for (uint32_t spins = 1; !me->dead && !tw_turn_try(player, turn); spins++) {
-        if (spins % TW_SPINS_LOOK != 0)
-            continue;
-        if (turn->peer < 0) /* for another block of this rank, which tells of its own waits */
-            wait.since_ns = 0;
-        me->dead = tw_wait_look(me->call, me->pairs, me->words, me->epoch,
-                                turn->peer < 0 ? me->call->rank : turn->peer, &wait);
-    }
+    for (uint32_t spins = 1; !me->dead && !tw_turn_try(player, turn); spins++)
+        if (spins % TW_SPINS_LOOK == 0)
+            me->dead = tw_turn_look(me, turn->peer, &wait);
     tw_wait_over(me, &wait);
     turn->over |= me->dead;
 }
