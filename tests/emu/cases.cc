@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 extern "C" {
 #include "comm/gpu.h"
@@ -230,6 +231,33 @@ TEST(Kernels, LateBlock)
             run_one(c, &small, shape, "a late block: ");
         }
         late(0, 0);
+        small.destroy();
+    }
+}
+
+/* When a rank begins, one half of its peer's last record is there, and the other one comes. */
+TEST(Kernels, HalfOfARecord)
+{
+    for (uint32_t start : {0xffffffffu, 0x7fffffffu, 0x12345678u}) {
+        Shape shape;
+
+        shape.start = start;
+        Small small(shape);
+        auto *to = (struct tw_gk_record *)small.world().rank(1).comm->gpu->mem + (start & 1);
+        auto *back = (struct tw_gk_record *)small.world().rank(0).comm->gpu->mem + 2;
+        const uint32_t *told = &back[(start + 1) & 1].pair[TW_GK_WORD_CALL][1];
+        auto *half = (uint64_t *)to->pair[TW_GK_WORD_PATH];
+        const uint64_t whole = *half;
+
+        *half = (uint64_t)(start - 2) << 32 | 1; /* as of the last but one before it */
+        std::thread rest([=] {
+            /* not before all of it is there */
+            EXPECT_FALSE(
+                within(0.2, [=] { return __atomic_load_n(told, __ATOMIC_RELAXED) == start + 1; }));
+            __atomic_store_n(half, whole, __ATOMIC_RELAXED);
+        });
+        run_one(plain(2, ALL_REDUCE, 10), &small, shape, "half of a record: ");
+        rest.join();
         small.destroy();
     }
 }

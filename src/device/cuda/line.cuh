@@ -37,7 +37,7 @@ static __device__ inline void tw_glance_at(const struct tw_block *me, int peer,
         tw_look_pairs(tw_inbox(me->call, me->call->rank, peer, half)->pair[TW_GK_WORD_CALL],
                       &glance->first[half], &glance->epoch[half], &glance->second[half], &other);
         if (other != glance->epoch[half])
-            glance->epoch[half] = ~me->epoch; /* half of it: no epoch that is asked for */
+            glance->epoch[half] = me->epoch; /* half of it: not that of the last call */
     }
 }
 
