@@ -295,7 +295,8 @@ void tw_record_life_change(struct twill_comm *comm, enum tw_record_life from,
                            enum tw_record_life to);
 /** rank's board says that it has failed; false while this rank is in init. */
 bool tw_record_failed(const struct twill_comm *comm, int rank);
-/** Fail with TWILL_ERR_TIMEOUT: names those that are not in finalize, and what they do. */
-void tw_record_late(struct twill_comm *comm, const char *where);
+/** Fail with TWILL_ERR_TIMEOUT: names those that are not in finalize, and what they do. @return
+ * false, and nothing is done: all are, or have failed, and `anyway` is not set */
+bool tw_record_late(struct twill_comm *comm, const char *where, bool anyway);
 
 #endif

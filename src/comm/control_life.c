@@ -16,6 +16,7 @@
 #include "comm/roll.h"
 
 /* How long news of an orderly leave or of a better-told failure may take. */
+#define NEWS_NS (2 * TW_NS_S) /* for a failure to be heard of that another rank shows */
 #define GRACE_NS (200 * TW_NS_MS)
 #define SPLIT_GRACE_NS (800 * TW_NS_MS)
 
@@ -141,30 +142,43 @@ static int who_left(const struct tw_ctl *ctl)
     return -1;
 }
 
-enum twill_status tw_ctl_finalize(struct twill_comm *comm, uint64_t deadline_ns)
+/* Until all are in finalize, somebody left, the communicator failed, or the time is over. */
+static bool finalize_wait(struct tw_ctl *ctl, uint64_t deadline_ns, int *left)
 {
-    struct tw_ctl *ctl = comm->ctl;
     bool in_time = true;
-    int left = -1;
 
     tw_loop_lock(ctl->loop);
-    tw_ctl_fin(ctl);
     for (;;) {
-        left = who_left(ctl);
-        if (ctl->fin_done || left >= 0 || tw_comm_status(comm) != TWILL_OK || !in_time)
+        *left = who_left(ctl);
+        if (ctl->fin_done || *left >= 0 || tw_comm_status(ctl->comm) != TWILL_OK || !in_time)
             break;
         in_time = tw_cond_wait(&ctl->changed, &ctl->loop->lock, deadline_ns);
     }
     bool done = ctl->fin_done;
     tw_loop_unlock(ctl->loop);
-    if (done)
+    return done;
+}
+
+enum twill_status tw_ctl_finalize(struct twill_comm *comm, uint64_t deadline_ns)
+{
+    int left = -1;
+
+    tw_loop_lock(comm->ctl->loop);
+    tw_ctl_fin(comm->ctl);
+    tw_loop_unlock(comm->ctl->loop);
+    if (finalize_wait(comm->ctl, deadline_ns, &left))
+        return TWILL_OK;
+    /* where nobody is late to be seen, another rank's time was over first, and who was late has
+     * heard of it already: this rank will, too */
+    if (left < 0 && tw_comm_status(comm) == TWILL_OK && !tw_record_late(comm, "finalize", false) &&
+        finalize_wait(comm->ctl, tw_deadline_ns(NEWS_NS), &left))
         return TWILL_OK;
     if (left >= 0)
         tw_comm_fail(comm, TWILL_ERR_MISMATCH,
                      "rank %d destroyed the communicator, rank %d waits for it in finalize", left,
                      comm->rank);
-    else if (!in_time)
-        tw_record_late(comm, "finalize");
+    else if (tw_comm_status(comm) == TWILL_OK)
+        (void)tw_record_late(comm, "finalize", true);
     return tw_comm_status(comm);
 }
 

@@ -23,6 +23,8 @@ static enum twill_status batch_check(const struct tw_gpu_batch *batch)
 {
     enum twill_status status = tw_batch_check(batch->item);
 
+    if (tw_failed(tw_comm_status(batch->gpu->comm)))
+        return TWILL_OK; /* it starts nothing, and says so then */
     return tw_failed(status) ? status : tw_gpu_p2p_check(batch->gpu, batch->item);
 }
 

@@ -117,7 +117,9 @@ enum twill_status tw_item_run(struct tw_item *item);
  * @return INPROGRESS; OK or negative: over, item->status and text are set
  */
 enum twill_status tw_item_step(struct tw_item *item, uint64_t now_ns, bool *advanced);
-/** Sends and receives of the item with this rank itself pair up; ERR_USAGE names what does not. */
+/** Sends and receives of the item with this rank itself pair up; ERR_USAGE names what does not. Not
+ * looked at once the communicator has failed: calls may be missing that were refused for it, and
+ * the item ends with that when it starts. */
 enum twill_status tw_batch_check(const struct tw_item *item);
 
 /* ---- small all_reduces of a group in one (fuse.c) ----------------------------------------------

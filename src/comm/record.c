@@ -216,7 +216,7 @@ enum twill_status tw_record_look(struct twill_comm *comm, const struct tw_call_i
     return lateness_look(&view, &late, where, waited_ns, wait);
 }
 
-void tw_record_late(struct twill_comm *comm, const char *where)
+bool tw_record_late(struct twill_comm *comm, const char *where, bool anyway)
 {
     char text[TW_ERROR_TEXT_BYTES];
     struct tw_line line = {text, sizeof(text), 0};
@@ -230,7 +230,10 @@ void tw_record_late(struct twill_comm *comm, const char *where)
         tw_line_add(&line, "%s", named++ > 0 ? "; " : "");
         tw_line_activity(&line, comm, r);
     }
+    if (named == 0 && !anyway)
+        return false;
     if (named == 0)
         tw_line_add(&line, "nobody, but the news has not come");
     tw_comm_fail(comm, TWILL_ERR_TIMEOUT, "%s", text);
+    return true;
 }

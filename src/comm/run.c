@@ -142,6 +142,8 @@ static struct tw_op *next_self(const struct tw_item *item, uint32_t *i, bool is_
 enum twill_status tw_batch_check(const struct tw_item *item)
 {
     uint32_t at_send = 0, at_recv = 0;
+    if (tw_failed(tw_comm_status(item->comm)))
+        return TWILL_OK;
     for (size_t pair = 0;; pair++) {
         const struct tw_op *send = next_self(item, &at_send, true);
         const struct tw_op *recv = next_self(item, &at_recv, false);

@@ -137,6 +137,13 @@ TEST(Order, PlansOverItAreProven)
     }
 }
 
+// Under ThreadSanitizer, which has nothing to find here, one order of so many.
+#if defined(__SANITIZE_THREAD__)
+const size_t kEach = 24;
+#else
+const size_t kEach = 1;
+#endif
+
 // Every order of 4 and of 8 GPUs that begins with the first, at sizes from 1 KiB to 64 MiB.
 void is_priced_no_worse(const char *name, const Plan &plan, bool even)
 {
@@ -147,7 +154,10 @@ void is_priced_no_worse(const char *name, const Plan &plan, bool even)
     Order order(machine.places.size());
     std::iota(order.begin(), order.end(), 0);
     uint64_t worst = 0;
+    size_t number = 0;
     do {
+        if (order.size() > 4 && number++ % kEach != 0)
+            continue;
         const std::vector<uint64_t> times = machine.price(plan, order, counts);
         for (size_t i = 0; i < counts.size(); i++)
             ASSERT_LE(chosen[i], times[i]) << testing::PrintToString(order) << " is better than "

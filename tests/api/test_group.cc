@@ -119,6 +119,30 @@ TEST(Group, SelfSendsNeedTheirReceive)
 }
 
 /* Two communicators over the same ranks, used in opposite orders. */
+/* Of a pair the second may be refused, as the communicator has failed meanwhile: that is what the
+ * group says then. */
+TEST(Group, AFailureBetweenASelfSendAndItsReceiveIsTold)
+{
+    world::run_alone([] {
+        twill_comm_t comm, other;
+        ASSERT_OK(twill_comm_init_all(&comm, 1, nullptr, nullptr), nullptr);
+        ASSERT_OK(twill_comm_init_all(&other, 1, nullptr, nullptr), nullptr);
+        int in = 7, out = 0, sum = 0;
+        ASSERT_OK(twill_group_start(), nullptr);
+        ASSERT_OK(twill_send(&in, 1, TWILL_INT32, 0, comm, nullptr), comm);
+        ASSERT_OK(twill_all_reduce(&in, &sum, 1, TWILL_INT32, TWILL_SUM, other, nullptr), other);
+        ASSERT_OK(twill_comm_abort(comm), comm);
+        EXPECT_EQ(twill_recv(&out, 1, TWILL_INT32, 0, comm, nullptr), TWILL_ERR_ABORTED);
+        EXPECT_EQ(twill_group_end(), TWILL_ERR_ABORTED);
+        EXPECT_NE(world::text(nullptr).find("aborted by rank 0"), std::string::npos)
+            << world::text(nullptr);
+        EXPECT_EQ(out, 0);
+        EXPECT_EQ(sum, 7) << "the other communicator goes on";
+        EXPECT_OK(twill_comm_destroy(other), other);
+        EXPECT_OK(twill_comm_destroy(comm), comm);
+    });
+}
+
 TEST(Group, OppositeOrdersOverTwoCommunicatorsDoNotDeadlock)
 {
     world::run_all(2, [](const world::Rank &rank) {

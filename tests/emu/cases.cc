@@ -2,7 +2,7 @@
 /* Knows: which calls kernels are tried with on the processor, on communicators of which shape.
  * Never knows: how a call is made and judged (gpu/run.h).
  *
- * TW_TEST_BUDGET=S seconds of drawn cases (15), from number TW_EMU_FIRST on (0), or TW_EMU_CASES of
+ * TW_TEST_BUDGET=S seconds of drawn cases (8), from number TW_EMU_FIRST on (0), or TW_EMU_CASES of
  * them. TW_EMU_SEED: another order of threads (1). */
 #include <unistd.h>
 
@@ -139,7 +139,7 @@ const char WAITING_PLAN[] = "plan waits broadcast ranks 2 root 0\n"
 TEST(Kernels, Cases)
 {
     const uint64_t first = number("TW_EMU_FIRST", 0), cases = number("TW_EMU_CASES", 0);
-    const double until = now_s() + (double)number("TW_TEST_BUDGET", 15);
+    const double until = now_s() + (double)number("TW_TEST_BUDGET", 8);
     std::unique_ptr<Small> small;
     Shape shape;
     uint64_t i = first / EACH * EACH; /* a communicator's cases follow each other */

@@ -33,4 +33,5 @@ tests_emu_test_emu_CPPFLAGS = $(EMU_CPPFLAGS) $(GTEST_CFLAGS)
 tests_emu_test_emu_CXXFLAGS = $(TW_CXX_BUSY) -fno-strict-aliasing
 tests_emu_test_emu_LDADD = tests/emu/libkernels.la libtwill_core.la $(GTEST_LIBS) -lgtest -lpthread
 TESTS += tests/emu/test_emu
+TESTS_ASIDE += tests/emu/test_emu
 endif

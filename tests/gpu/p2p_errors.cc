@@ -95,6 +95,23 @@ TEST(P2p, ItselfNeedsBoth)
     world.destroy();
 }
 
+/* The second of a pair is refused for that, and the group says so too. */
+TEST(P2p, AbortBetweenAPairWithItself)
+{
+    World world(place(2, 0));
+    Local &local = world.rank(0);
+    Memory memory(local.device, 8192);
+    char *at = memory.get();
+
+    TWILL(twill_group_start(), nullptr);
+    TWILL(twill_send(at, 8, TWILL_INT32, 0, local.comm, *local.own[0]), local.comm);
+    TWILL(twill_comm_abort(local.comm), local.comm);
+    refused(twill_recv(at + 4096, 8, TWILL_INT32, 0, local.comm, *local.own[0]), TWILL_ERR_ABORTED,
+            local.comm, "aborted by rank 0");
+    refused(twill_group_end(), TWILL_ERR_ABORTED, local.comm, "aborted by rank 0");
+    world.abort();
+}
+
 TEST(P2p, Arguments)
 {
     World world(place(2, 0));
