@@ -174,13 +174,15 @@ static enum twill_status shape_of(const void *ctx, const struct tw_plan *plan, u
                                   uint32_t type_bytes, struct tw_cost_shape *shape)
 {
     const struct tw_choose_args *args = &((const struct tw_choose *)ctx)->args;
+    const uint64_t scratch_bytes =
+        plan->caps & TW_CAP_PUT_SCRATCH ? args->scratch_bytes : args->own_scratch_bytes;
     struct tw_exec_shape cut;
     if ((plan->caps & ~args->caps) != 0 ||
         (uint64_t)plan->nsigs * plan->slices > args->signal_count ||
-        !tw_exec_fits(plan, type_bytes, args->fifo_bytes, args->scratch_bytes))
+        !tw_exec_fits(plan, type_bytes, args->fifo_bytes, scratch_bytes))
         return TWILL_ERR_UNSUPPORTED;
     enum twill_status status =
-        tw_exec_shape(plan, count, type_bytes, args->fifo_bytes, args->scratch_bytes, &cut);
+        tw_exec_shape(plan, count, type_bytes, args->fifo_bytes, scratch_bytes, &cut);
     if (!tw_failed(status))
         *shape = (struct tw_cost_shape){
             .slice_elems = cut.slice_elems, .slices = cut.slices, .loops = cut.loops};

@@ -17,6 +17,7 @@ struct tw_choose_args {
     struct tw_cost_table table;
     uint64_t allowed[TW_COLL_COUNT]; /* bit i: algorithm i of the registry may be chosen */
     uint64_t fifo_bytes, scratch_bytes, signal_count; /* that the links have */
+    uint64_t own_scratch_bytes;                       /* of plans that do not write into peers' */
     uint32_t nranks, channels;
     uint32_t caps;    /* tw_plan_cap that the links offer */
     uint32_t ordered; /* 1: reductions in the defined order only. The struct is compared as bytes */

@@ -49,12 +49,11 @@ struct tw_item {
 /* Bound on an exec's scratch, its own or peers': the same on all ranks, since the shape of a call
  * depends on it. */
 #define TW_OPS_SCRATCH_BYTES ((size_t)256 << 10)
-/** The communicator's: less where scratch that peers write is taken from a short staging. */
-static inline size_t tw_ops_scratch_bytes(const struct twill_comm *comm)
+/** Of plans with these caps: less where peers write it, as that is taken from a staging that may be
+ * short. */
+static inline size_t tw_ops_scratch_bytes(const struct twill_comm *comm, uint32_t caps)
 {
-    size_t shared_bytes = tw_chan_scratch_bytes(comm->chan);
-
-    return shared_bytes > 0 ? shared_bytes : TW_OPS_SCRATCH_BYTES;
+    return caps & TW_CAP_PUT_SCRATCH ? tw_chan_scratch_bytes(comm->chan) : TW_OPS_SCRATCH_BYTES;
 }
 
 /* Words that peers may raise, for each rank, where plans may use signals at all. */
@@ -72,6 +71,7 @@ struct tw_ops {
     struct twill_comm *comm;   /* borrowed: the owner */
     struct tw_plans *plans;    /* owned */
     struct tw_exec *exec;      /* owned; collectives */
+    struct tw_exec *put_exec;  /* owned; those whose plans write into peers' scratch; NULL: none */
     struct tw_p2p_lane *lanes; /* owned, [2 * size]: peer's send, receive */
     struct tw_p2p_lane *on;    /* lanes of the running batch with work */
     char *fused;               /* owned: [TW_FUSE_BYTES]; NULL before the first fused call */

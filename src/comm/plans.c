@@ -47,7 +47,8 @@ static enum twill_status choose_open(struct tw_plans *plans, const struct tw_par
     for (int coll = 0; coll < TW_COLL_COUNT; coll++)
         args.allowed[coll] = allowed_of(plans, (enum tw_coll)coll);
     args.fifo_bytes = tw_chan_fifo_size(comm->chan);
-    args.scratch_bytes = tw_ops_scratch_bytes(comm);
+    args.scratch_bytes = tw_ops_scratch_bytes(comm, TW_CAP_PUT_SCRATCH);
+    args.own_scratch_bytes = tw_ops_scratch_bytes(comm, 0);
     args.signal_count = tw_chan_signal_count(comm->chan);
     args.nranks = (uint32_t)comm->size;
     args.ordered = plans->ordered;
@@ -184,7 +185,7 @@ static enum twill_status check_room(const struct twill_comm *comm, const struct 
 {
     struct tw_exec_shape shape;
     return tw_exec_shape(plan, 1, tw_type_bytes(type), tw_chan_fifo_size(comm->chan),
-                         tw_ops_scratch_bytes(comm), &shape);
+                         tw_ops_scratch_bytes(comm, plan->caps), &shape);
 }
 
 /* Generates the plan and makes sure, before any rank starts, that the links have room for it. */

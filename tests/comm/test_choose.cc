@@ -24,7 +24,7 @@ class Choose : public testing::Test
         for (uint64_t &allowed : args_.allowed)
             allowed = UINT64_MAX;
         args_.fifo_bytes = 1 << 20;
-        args_.scratch_bytes = 1 << 18;
+        args_.scratch_bytes = args_.own_scratch_bytes = 1 << 18;
         args_.nranks = 4;
         args_.channels = 1;
     }
