@@ -191,9 +191,9 @@ static enum twill_status peer_reach(struct tw_gpu *gpu, int rank, const struct t
 {
     enum twill_status status = TWILL_OK;
 
+    /* in a process: devices have been seen to reach each other, or it is pinned */
     *mem = (void *)(uintptr_t)entry->mem;
-    if (!gpu->here[rank]) { /* else it has been seen that devices reach each other, or mem is pinned
-                             */
+    if (!gpu->here[rank]) {
         status = tw_cuda_ipc_open(gpu->device, entry->ipc, &gpu->opened[rank]);
         *mem = gpu->opened[rank];
     }

@@ -20,20 +20,15 @@ struct tw_gpu_program {
     void *at;                   /* owned, on the device */
 };
 
-/* Of any plan: what peers write is as large as what they do not. */
-static size_t scratch_of(const struct twill_comm *comm)
-{
-    const size_t shared_bytes = tw_ops_scratch_bytes(comm, TW_CAP_PUT_SCRATCH);
+_Static_assert(TW_GK_PLAN_SIGNALS == TW_OPS_SIGNALS, "devices have the signals that hosts have");
 
-    return shared_bytes > 0 ? shared_bytes : tw_ops_scratch_bytes(comm, 0);
-}
-
-/* A slot of ours is a line smaller than the host's, a head included. */
+/* There is one scratch, for plans of either sort. A slot of ours is a line smaller than the host's,
+ * a head included. */
 void tw_gpu_plan_room(const struct twill_comm *comm, struct tw_gpu_parts *parts)
 {
     const bool some = comm->ops != NULL && tw_plans_force_some(comm->ops->plans);
     const size_t fifo = some ? tw_chan_fifo_size(comm->chan) : 0;
-    const size_t bytes = some ? scratch_of(comm) : 0;
+    const size_t bytes = some ? tw_ops_scratch_bytes(comm, 0) : 0;
 
     parts->plan_fifo_each = (uint32_t)((fifo + ROOM_ALIGN - 1) / ROOM_ALIGN * ROOM_ALIGN);
     parts->plan_scratch = (uint32_t)((bytes + ROOM_ALIGN - 1) / ROOM_ALIGN * ROOM_ALIGN);
@@ -45,8 +40,8 @@ enum twill_status tw_gpu_plans_create(struct tw_gpu *gpu)
 
     if (gpu->base.layout.plan == 0)
         return TWILL_OK;
-    return tw_exec_create(comm->chan, comm->proc->isa, scratch_of(comm), &gpu->binder_signals,
-                          &gpu->binder);
+    return tw_exec_create(comm->chan, comm->proc->isa, tw_ops_scratch_bytes(comm, 0),
+                          &gpu->binder_signals, &gpu->binder);
 }
 
 void tw_gpu_plans_destroy(struct tw_gpu *gpu)

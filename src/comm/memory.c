@@ -43,8 +43,6 @@ void tw_memory_report(const struct twill_comm *comm, struct tw_memory *memory)
                    &memory->staging_limit);
     memory->plans = plans_bytes(comm->ops);
     memory->scratch = tw_exec_scratch_bytes(comm->ops->exec);
-    if (comm->ops->put_exec)
-        memory->scratch += tw_exec_scratch_bytes(comm->ops->put_exec);
     if (comm->ops->fused)
         memory->scratch += TW_FUSE_BYTES;
     memory->device = memory->device_staging = memory->device_limit = 0;

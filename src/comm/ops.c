@@ -27,16 +27,9 @@ enum twill_status tw_ops_create(struct twill_comm *comm)
                             &ops->exec);
     if (tw_failed(status))
         goto err_plans;
-    if (tw_chan_scratch_bytes(comm->chan))
-        status = tw_exec_create(comm->chan, comm->proc->isa, tw_chan_scratch_bytes(comm->chan),
-                                &ops->signal_base, &ops->put_exec);
-    if (tw_failed(status))
-        goto err_exec;
     comm->ops = ops;
     return TWILL_OK;
 
-err_exec:
-    tw_exec_destroy(ops->exec);
 err_plans:
     tw_plans_destroy(ops->plans);
 err_lanes:
@@ -58,7 +51,6 @@ void tw_ops_destroy(struct twill_comm *comm)
         tw_plan_destroy(ops->lanes[i].plan);
     }
     tw_exec_destroy(ops->exec);
-    tw_exec_destroy(ops->put_exec);
     tw_plans_destroy(ops->plans);
     free(ops->lanes);
     free(ops->fused);

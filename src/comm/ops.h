@@ -71,7 +71,6 @@ struct tw_ops {
     struct twill_comm *comm;   /* borrowed: the owner */
     struct tw_plans *plans;    /* owned */
     struct tw_exec *exec;      /* owned; collectives */
-    struct tw_exec *put_exec;  /* owned; those whose plans write into peers' scratch; NULL: none */
     struct tw_p2p_lane *lanes; /* owned, [2 * size]: peer's send, receive */
     struct tw_p2p_lane *on;    /* lanes of the running batch with work */
     char *fused;               /* owned: [TW_FUSE_BYTES]; NULL before the first fused call */

@@ -118,8 +118,7 @@ static enum twill_status collective_start(struct tw_ops *ops, const struct tw_it
         return status;
     if (item->joint)
         tw_fuse_pack(item);
-    struct tw_exec *exec = plan->caps & TW_CAP_PUT_SCRATCH ? ops->put_exec : ops->exec;
-    return op_start(ops, op, exec, plan, plan_hash);
+    return op_start(ops, op, ops->exec, plan, plan_hash);
 }
 
 /* ---- batches of sends and receives ------------------------------------------------------------

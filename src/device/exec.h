@@ -61,8 +61,8 @@ struct tw_exec_wait {
 
 /**
  * @param chan          borrowed; its FIFOs belong to this exec while a call runs
- * @param scratch_bytes bound on a call's scratch (local scratch is allocated here, once); the same
- * on all ranks, and not above the chan's where plans use scratch that peers address
+ * @param scratch_bytes bound on a call's scratch, allocated here, once; the same on all ranks. Of
+ * plans whose peers write it (TW_CAP_PUT_SCRATCH) the chan's own size is the bound
  * @param signal_base   shared by all execs of a chan that use signals: the value all ranks have
  * reached; NULL: none
  */

@@ -184,17 +184,14 @@ static enum twill_status bind_memory(struct tw_exec *exec)
     const struct tw_exec_call *call = &exec->call;
     const struct tw_plan *plan = call->plan;
     const bool remote = plan->caps & TW_CAP_PUT_SCRATCH;
-    const size_t half = exec->scratch_bytes / plan->parity / TW_LINE_BYTES * TW_LINE_BYTES;
+    const size_t bytes = tw_exec_scratch_for(exec, plan);
+    const size_t half = bytes / plan->parity / TW_LINE_BYTES * TW_LINE_BYTES;
     char *scratch = remote ? tw_chan_scratch(exec->chan) : exec->scratch;
 
     exec->room_bytes = tw_exec_room_bytes(&exec->shape, exec->math.bytes);
     exec->wide_room_bytes = tw_exec_room_bytes(&exec->shape, exec->math.wide_bytes);
     exec->wide_at = plan->scratch_cells * exec->room_bytes;
     exec->scratch_half = remote ? call->call_index % plan->parity * half : 0;
-    if (remote && exec->scratch_bytes > tw_chan_scratch_bytes(exec->chan)) {
-        return tw_fail(TWILL_ERR_INVALID, "plan %s: %zu bytes of scratch where the chan has %zu",
-                       plan->name, exec->scratch_bytes, tw_chan_scratch_bytes(exec->chan));
-    }
     if (scratch == NULL && (plan->scratch_cells > 0 || plan->wide_cells > 0)) {
         return tw_fail(TWILL_ERR_UNSUPPORTED, "plan %s needs scratch%s", plan->name,
                        remote ? " that peers address" : "");
@@ -245,7 +242,7 @@ enum twill_status tw_exec_bind(struct tw_exec *exec)
     }
     if (status == TWILL_OK) {
         tw_exec_limits_find(plan, exec->math.bytes, tw_chan_fifo_size(exec->chan),
-                            exec->scratch_bytes, &exec->limits);
+                            tw_exec_scratch_for(exec, plan), &exec->limits);
         status = tw_exec_cut(plan, &exec->limits, most, &exec->shape);
     }
     if (status == TWILL_OK) {

@@ -175,7 +175,8 @@ static enum twill_status memory_check(const struct tw_exec *exec, const struct t
                        plan->name, stride, (unsigned long long)slot);
     }
     if (scratch > layout->plan_scratch ||
-        (uint64_t)plan->nsigs * plan->slices > TW_GK_PLAN_SIGNALS) {
+        (uint64_t)plan->nsigs * plan->slices >
+            (uint64_t)TW_GK_PLAN_SIGNALS * (uint32_t)plan->nranks) {
         return tw_fail(TWILL_ERR_NOMEM, "plan %s: %llu bytes of scratch, %u signals of %u words",
                        plan->name, (unsigned long long)scratch, plan->nsigs, plan->slices);
     }

@@ -63,9 +63,10 @@ static size_t slice_limit(const struct tw_plan *plan, uint32_t slices, size_t ty
 void tw_exec_limits_find(const struct tw_plan *plan, size_t type_bytes, size_t fifo_bytes,
                          size_t scratch_bytes, struct tw_exec_limits *limits)
 {
-    const struct tw_exec_limits_key key = {plan->nfifos, tw_exec_depth(plan), tw_plan_widest(plan),
-                                           plan->slices, plan->scratch_cells, plan->wide_cells,
-                                           plan->parity, (uint32_t)type_bytes};
+    const struct tw_exec_limits_key key = {
+        plan->nfifos, tw_exec_depth(plan),  tw_plan_widest(plan),
+        plan->slices, plan->scratch_cells,  plan->wide_cells,
+        plan->parity, (uint32_t)type_bytes, plan->caps & TW_CAP_PUT_SCRATCH};
 
     if (memcmp(&key, &limits->key, sizeof(key)) == 0) {
         return;

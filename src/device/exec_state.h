@@ -40,6 +40,7 @@ struct tw_exec_math {
  * no room. Of the last plan that was run; the key says of what. */
 struct tw_exec_limits_key {
     uint32_t nfifos, depth, widest, slices, scratch_cells, wide_cells, parity, type_bytes;
+    uint32_t puts; /* TW_CAP_PUT_SCRATCH, which says whose scratch it is; or 0 */
 };
 struct tw_exec_limits {
     struct tw_exec_limits_key key; /* all 0: none yet */
@@ -90,10 +91,16 @@ enum twill_status tw_exec_grow(struct tw_exec *exec, const struct tw_plan *plan,
 
 /* ---- exec_shape.c --------------------------------------------------------------------------- */
 
+/** Bytes of scratch that a plan's calls share out. */
+static inline size_t tw_exec_scratch_for(const struct tw_exec *exec, const struct tw_plan *plan)
+{
+    return plan->caps & TW_CAP_PUT_SCRATCH ? tw_chan_scratch_bytes(exec->chan)
+                                           : exec->scratch_bytes;
+}
 /** Depth of the FIFOs for a plan: at least two, so that a sender may run ahead. */
 uint32_t tw_exec_depth(const struct tw_plan *plan);
 /** Fill limits, unless they are of such a plan already. FIFO and scratch sizes are an executor's
- * own and never change for the same limits. */
+ * own, and never change for such a plan. */
 void tw_exec_limits_find(const struct tw_plan *plan, size_t type_bytes, size_t fifo_bytes,
                          size_t scratch_bytes, struct tw_exec_limits *limits);
 /** @param cell_elems  most elements of any cell of the call */

@@ -20,15 +20,8 @@ tests_emu_libkernels_la_CXXFLAGS = $(TW_CXXFLAGS) -fno-strict-aliasing -ffp-cont
 tests/emu/libkernels_la-%.lo: CXXFLAGS += -O1
 
 check_PROGRAMS += tests/emu/test_emu
-tests_emu_test_emu_SOURCES = $(emu_runtime) tests/emu/main.cc \
-	tests/emu/small.h tests/emu/small.cc tests/emu/cases.cc tests/emu/trouble.cc tests/gpu/roles.h tests/gpu/roles.cc tests/gpu/base.h tests/gpu/base.cc \
-	tests/gpu/process.h tests/gpu/process.cc \
-	tests/gpu/case.h tests/gpu/case.cc tests/gpu/data.h tests/gpu/data.cc \
-	tests/gpu/world.h tests/gpu/world.cc tests/gpu/run.h tests/gpu/run.cc tests/gpu/prepared.cc \
-	tests/gpu/cover.cc tests/gpu/multi.cc tests/gpu/lost.cc tests/gpu/errors.cc \
-	tests/gpu/mismatch.cc tests/gpu/order.cc tests/gpu/memory.cc tests/gpu/p2p.cc \
-	tests/gpu/p2p_batch.h tests/gpu/p2p_batch.cc tests/gpu/p2p_errors.cc tests/gpu/plans.cc \
-	tests/property/case.h tests/device/reference.h tests/device/reference.cc
+tests_emu_test_emu_SOURCES = $(emu_runtime) $(gpu_tests) tests/emu/main.cc \
+	tests/emu/small.h tests/emu/small.cc tests/emu/cases.cc tests/emu/trouble.cc
 tests_emu_test_emu_CPPFLAGS = $(EMU_CPPFLAGS) $(GTEST_CFLAGS)
 tests_emu_test_emu_CXXFLAGS = $(TW_CXX_BUSY) -fno-strict-aliasing
 tests_emu_test_emu_LDADD = tests/emu/libkernels.la libtwill_core.la $(GTEST_LIBS) -lgtest -lpthread

@@ -100,7 +100,8 @@ uint64_t kernel_seed()
            all.kernels++ * 0xd1342543de82ef95u;
 }
 
-/* A block may begin when others of its kernel have long begun: one in 16 does. */
+/* A block may begin when others of its kernel have long begun: one in 16 does. How late is the
+ * case, as it is on a device that had no room for the block: there is nothing to wait for. */
 void wait_to_begin(const Kernel &kernel, unsigned block, uint64_t seed)
 {
     unsigned late_us = (seed >> 20 & 15) == 0 && (seed >> 24 & 3) == block ? 500 : 0;

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Compiled wherever there is CUDA, run where there is a device: by `./dev check --gpu`.
-if HAVE_CUDA
-check_PROGRAMS += tests/gpu/test_gpu
-tests_gpu_test_gpu_SOURCES = \
-	tests/gpu/main.cc tests/gpu/roles.h tests/gpu/roles.cc tests/gpu/base.h tests/gpu/base.cc \
+# What is tested, whatever it runs on: tests/emu has it too.
+gpu_tests = \
+	tests/gpu/roles.h tests/gpu/roles.cc tests/gpu/base.h tests/gpu/base.cc \
 	tests/gpu/process.h tests/gpu/process.cc \
 	tests/gpu/case.h tests/gpu/case.cc tests/gpu/data.h tests/gpu/data.cc \
 	tests/gpu/world.h tests/gpu/world.cc tests/gpu/run.h tests/gpu/run.cc tests/gpu/prepared.cc \
@@ -11,6 +10,9 @@ tests_gpu_test_gpu_SOURCES = \
 	tests/gpu/mismatch.cc tests/gpu/order.cc tests/gpu/memory.cc tests/gpu/p2p.cc \
 	tests/gpu/p2p_batch.h tests/gpu/p2p_batch.cc tests/gpu/p2p_errors.cc tests/gpu/plans.cc \
 	tests/property/case.h tests/device/reference.h tests/device/reference.cc
+if HAVE_CUDA
+check_PROGRAMS += tests/gpu/test_gpu
+tests_gpu_test_gpu_SOURCES = tests/gpu/main.cc $(gpu_tests)
 tests_gpu_test_gpu_CPPFLAGS = $(AM_CPPFLAGS) $(GTEST_CFLAGS) -I$(top_srcdir)/tests
 tests_gpu_test_gpu_CXXFLAGS = $(TW_CXX_BUSY)
 tests_gpu_test_gpu_LDADD = libtwill_core.la $(GTEST_LIBS) -lgtest -lpthread

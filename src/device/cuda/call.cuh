@@ -91,6 +91,22 @@ static __device__ inline void tw_compare_before(const struct tw_block *me, int p
         tw_fail_here(me, peer, TW_GK_MISMATCH_BEFORE, theirs);
 }
 
+/* All threads of the block. The peers' same block has done its part of the call when it ends.
+ * tells: peers that wait for this one; waits: those that are waited for. */
+static __device__ inline void tw_part(struct tw_block *me, uint64_t tells, uint64_t waits)
+{
+    const int peer = (int)threadIdx.x;
+
+    me->ring = me->block;
+    __syncthreads();
+    if (peer >= me->call->size || peer == me->call->rank)
+        return;
+    if (tw_has(tells, peer))
+        tw_store_release(&tw_flags(me, peer, me->call->rank)->ended, me->epoch);
+    if (tw_has(waits, peer))
+        tw_wait_ended(me, peer);
+}
+
 /* All threads: is every peer that this rank takes from in the same call? */
 static __device__ inline void tw_compare(struct tw_block *me)
 {

@@ -253,20 +253,6 @@ static __device__ inline void tw_plan_meet(struct tw_block *me)
     __syncthreads();
 }
 
-/* All threads. Every rank's block has run all of its lanes. */
-static __device__ inline void tw_plan_part(struct tw_block *me)
-{
-    const int peer = (int)threadIdx.x;
-
-    me->ring = me->block;
-    __syncthreads();
-    if (peer >= me->call->size || peer == me->call->rank)
-        return;
-    tw_fence();
-    tw_store_release(&tw_flags(me, peer, me->call->rank)->ended, me->epoch);
-    tw_wait_ended(me, peer);
-}
-
 template <class N>
 __global__ void __launch_bounds__(TW_GK_THREADS, 1)
     tw_plan_run(const __grid_constant__ struct tw_gk_launch_plan launch)
@@ -304,7 +290,7 @@ __global__ void __launch_bounds__(TW_GK_THREADS, 1)
             turn.over = true;
         }
     }
-    tw_plan_part(me);
+    tw_part(me, ~UINT64_C(0), ~UINT64_C(0)); /* all have run their lanes */
     tw_compare(me);
     tw_end(me);
 }

@@ -34,22 +34,6 @@ static __device__ inline void tw_reach_begin(struct tw_block *me, struct tw_reac
     __syncthreads();
 }
 
-/* All threads. Nobody reads or writes here any more when it ends. reads: from these peers; read: by
- * these. */
-static __device__ inline void tw_reach_end(struct tw_block *me, uint64_t reads, uint64_t read)
-{
-    const int peer = (int)threadIdx.x;
-
-    me->ring = me->block;
-    __syncthreads();
-    if (peer >= me->call->size || peer == me->call->rank)
-        return;
-    if (tw_has(reads, peer))
-        tw_store_release(&tw_flags(me, peer, me->call->rank)->ended, me->epoch);
-    if (tw_has(read, peer))
-        tw_wait_ended(me, peer);
-}
-
 /* Not of created sums: a rank's scalar is known to it alone. */
 template <class N, bool ALL> struct tw_reader {
     /* so many that the partial results fit in registers */
@@ -141,7 +125,7 @@ __global__ void __launch_bounds__(TW_GK_THREADS, 1)
     reader.out_at = ALL ? reader.share.at : 0;
     if (call->takes != 0 && !me->dead && !tw_failed(me))
         reader.run();
-    tw_reach_end(me, call->takes, call->sends);
+    tw_part(me, call->takes, call->sends);
     tw_compare(me);
     tw_end(me);
 }

@@ -64,7 +64,8 @@ static __device__ inline uint64_t *tw_signal_word(const struct tw_player *player
 static __device__ inline uint64_t *tw_fifo_word(const struct tw_gk_call *call, int at, int from,
                                                 bool drained, uint32_t fifo)
 {
-    return (uint64_t *)(tw_mem(call, at) + call->layout.plan) + TW_GK_PLAN_SIGNALS +
+    return (uint64_t *)(tw_mem(call, at) + call->layout.plan) +
+           TW_GK_PLAN_SIGNALS * (uint32_t)call->size +
            ((uint32_t)from * 2 + drained) * TW_GK_PLAN_FIFOS + fifo;
 }
 

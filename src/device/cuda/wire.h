@@ -223,12 +223,11 @@ struct tw_gk_launch_p2p {
  * before and behind it never meet its traffic.
  */
 #define TW_GK_PLAN_FIFOS 32
-#define TW_GK_PLAN_SIGNALS 64
-#define TW_GK_PLAN_HEAD 16 /* bytes in front of a slot's data; the first word says how many */
+#define TW_GK_PLAN_SIGNALS 64 /* for each rank */
+#define TW_GK_PLAN_HEAD 16    /* bytes in front of a slot's data; the first word says how many */
 #define TW_GK_PLAN_PARTS 8
 /* bytes from a rank's part for plans to its FIFOs; [size - 1] of them, then scratch */
-#define TW_GK_PLAN_FIFOS_AT(size)                                                                  \
-    (((TW_GK_PLAN_SIGNALS + 2 * TW_GK_PLAN_FIFOS * (size)) * 8 + 255) / 256 * 256)
+#define TW_GK_PLAN_FIFOS_AT(size) ((TW_GK_PLAN_SIGNALS + 2 * TW_GK_PLAN_FIFOS) * (size)*8)
 
 /* Operands and results of a step, the values of enum tw_exec_at. */
 enum tw_gk_at {
