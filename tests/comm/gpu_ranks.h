@@ -4,6 +4,7 @@
 #define TESTS_COMM_GPU_RANKS_H
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,11 +47,12 @@ class GpuRanks : public ::testing::Test
         for (void *ptr : memory_)
             tw_cuda_free(0, ptr);
     }
-    /* Of a device. */
+    /* Of a device. Any thread. */
     char *buffer(int device, size_t bytes)
     {
         void *ptr = nullptr;
         (void)tw_cuda_alloc(device, bytes, &ptr);
+        const std::lock_guard<std::mutex> guard(memory_lock_);
         memory_.push_back(ptr);
         return static_cast<char *>(ptr);
     }
@@ -73,6 +75,7 @@ class GpuRanks : public ::testing::Test
     std::vector<twill_comm_t> comms_;
 
   private:
+    std::mutex memory_lock_;
     std::vector<void *> memory_;
 };
 
