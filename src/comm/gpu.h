@@ -181,8 +181,8 @@ void tw_gpu_fill(const struct tw_gpu *gpu, const struct tw_call *call,
 /* ---- plans (gpu_plan.c) ------------------------------------------------------------------------
  */
 
-/** FIFOs and scratch that plans of this communicator need in a rank's memory, as large as those
- * that the host's links have; 0 where no parameter asks for a plan. */
+/** FIFOs and scratch that plans of this communicator need in a rank's memory, as large as the host
+ * has them; 0 where no parameter asks for a plan. */
 void tw_gpu_plan_room(const struct twill_comm *comm, struct tw_gpu_parts *parts);
 /** After tw_gpu_connect's layout is known. */
 enum twill_status tw_gpu_plans_create(struct tw_gpu *gpu);
