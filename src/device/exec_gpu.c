@@ -130,8 +130,7 @@ static struct tw_gk_part part_of(const struct tw_exec *exec, uint32_t p)
     const struct tw_coll_rule *rule = tw_coll_rule((enum tw_coll)exec->call.plan->coll);
     const bool in = rule->in.kind == exec->call.plan->parts[p].kind;
 
-    return (struct tw_gk_part){.groups = part->groups,
-                               .per = part->per,
+    return (struct tw_gk_part){.per = part->per,
                                .count = part->count,
                                .each = part->each,
                                .rest = part->rest,
@@ -209,7 +208,6 @@ enum twill_status tw_exec_gpu_bind(struct tw_exec *exec, const struct tw_exec_ca
     *out = (struct tw_gk_plan){.slice_elems = exec->shape.slice_elems,
                                .loops = exec->shape.loops,
                                .slices = exec->shape.slices,
-                               .fifos = plan->nfifos,
                                .depth = tw_exec_depth(plan),
                                .stride = stride,
                                .room_bytes = exec->room_bytes,

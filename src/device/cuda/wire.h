@@ -280,7 +280,7 @@ struct tw_gk_program {
 
 /* A partition of a call. */
 struct tw_gk_part {
-    uint32_t groups, per;
+    uint32_t per;
     uint64_t count, each, rest;
     uint32_t shift;
     uint32_t counted; /* groups have counts of their own, those of the call's pairs: 0 no, 1 what
@@ -291,7 +291,7 @@ struct tw_gk_plan {
     const struct tw_gk_program *program;
     uint64_t slice_elems, loops;
     uint32_t slices;
-    uint32_t fifos, depth;
+    uint32_t depth;                       /* of a FIFO, in slots */
     uint32_t stride;                      /* bytes from slot to slot */
     uint64_t room_bytes, wide_room_bytes; /* of a cell of SCRATCH and of WIDE */
     uint64_t wide_at;                     /* bytes from the start of SCRATCH */
