@@ -13,9 +13,8 @@ _Static_assert(TW_GK_PREMUL == TW_REDOP_PREMUL_SUM, "kernels know created sums b
 #define LINE_BLOCKS_MOST 128u
 #define PLAN_BLOCKS_MOST 16u
 #define DIRECT_BLOCKS_MOST 64u
-#define RING_BLOCKS_MOST                                                                           \
-    (TW_GK_SLOTS_MAX / TW_GK_SLOTS / (TW_GK_THREADS_MOST / TW_GK_GROUP)) /* with one lane */
-#define RING_BLOCK_BYTES ((uint64_t)32 << 10)                            /* worth a block */
+#define RING_BLOCKS_MOST (TW_GK_SLOTS_MAX / TW_GK_SLOTS / 2) /* a block's groups make two rings */
+#define RING_BLOCK_BYTES ((uint64_t)16 << 10)                /* worth a block */
 #define DIRECT_BLOCK_BYTES ((uint64_t)8 << 10)
 
 /* Which blocks go where. */
@@ -102,8 +101,7 @@ static void shape_sums(const struct tw_gpu *gpu, const struct tw_call *call, uin
                      DIRECT_BLOCKS_MOST, shape);
     } else {
         shape->kernel = all ? TW_GK_RING_ALL : TW_GK_RING_SCATTER;
-        shape_blocks(gpu, bytes, RING_BLOCK_BYTES, all ? RING_BLOCKS_MOST / 2 : RING_BLOCKS_MOST,
-                     shape);
+        shape_blocks(gpu, bytes, RING_BLOCK_BYTES, RING_BLOCKS_MOST, shape);
     }
 }
 

@@ -176,8 +176,8 @@ TEST(GpuShape, BlocksAndThreadsKeepToTheirBounds)
             }
 }
 
-/* All rings to a peer together have 256 slots, in packets of 64 bytes; every slot must hold some,
- * or the call never ends. */
+/* All rings to a peer together have 256 slots; every slot must hold some units of 16 bytes, or the
+ * call never ends. */
 TEST(GpuShape, EveryRingHasRoom)
 {
     for (int size = 2; size <= TW_GK_RANKS_MAX; size++) {
@@ -191,7 +191,7 @@ TEST(GpuShape, EveryRingHasRoom)
             if (!is_sum(coll)) /* those that move have no more rings than there is room for */
                 continue;
             const uint32_t lanes = coll == TW_COLL_ALL_REDUCE ? 2 : 1;
-            const uint32_t rings = shape.blocks * (shape.threads / TW_GK_GROUP);
+            const uint32_t rings = shape.blocks * (lanes == 1 ? 2 : 1);
             EXPECT_LE(rings * lanes * TW_GK_SLOTS, (uint32_t)TW_GK_SLOTS_MAX)
                 << tw_coll_name(coll) << " of " << size << " ranks";
         }

@@ -40,7 +40,7 @@ const uint64_t EACH = 12; /* cases of a communicator */
 
 Shape draw_shape(uint64_t seed)
 {
-    static const uint32_t lines[] = {16, 256, 4096}, packets[] = {1, 2, 3, 17, 128};
+    static const uint32_t lines[] = {16, 256, 4096}, slots[] = {16, 64, 144, 1040, 8192};
     Random random(mix(seed * 2 + 1));
     Shape shape;
 
@@ -48,7 +48,7 @@ Shape draw_shape(uint64_t seed)
     shape.placement = (int)random.below(3);
     shape.way = (Way)random.below(WAYS);
     shape.line_bytes = lines[random.below(3)];
-    shape.packets = packets[random.below(5)];
+    shape.slot_bytes = slots[random.below(5)];
     if (random.one_in(2))
         shape.start = starts[random.below(4)];
     return shape;
@@ -198,7 +198,7 @@ TEST(Kernels, CountersWrap)
             shape.size = 2 + way % 2;
             shape.way = (Way)way;
             shape.start = start;
-            shape.packets = 1;
+            shape.slot_bytes = 48;
             Small small(shape);
             for (int call = 0; call < 14; call++) {
                 static const Kind kinds[] = {ALL_REDUCE, ALL_TO_ALL_V, ALL_GATHER, REDUCE_SCATTER};
@@ -343,7 +343,7 @@ TEST(Kernels, LateGroups)
             for (int i = 0; i < 30; i++)
                 batch.push_back(message(&random, from, 1 - from, (size_t)random.below(6000)));
             shape.way = RINGS;
-            shape.packets = 1;
+            shape.slot_bytes = 48;
             Small small(shape);
             Post post(&small.world(), &batch, &random);
             step(format("late groups of rank %d, from rank %d", late_rank, from));

@@ -17,9 +17,9 @@ static const size_t BUFFER_BYTES = (size_t)48 << 10, ARENA_BYTES = (size_t)2 << 
 std::string text(const Shape &shape)
 {
     static const char *const ways[WAYS] = {"direct", "rings", "registered"};
-    return gpu::format("%d ranks, placement %d, %s, lines of %u bytes, %u packets, counters at %#x",
-                       shape.size, shape.placement, ways[shape.way], shape.line_bytes,
-                       shape.packets, shape.start);
+    return gpu::format(
+        "%d ranks, placement %d, %s, lines of %u bytes, slots of %u, counters at %#x", shape.size,
+        shape.placement, ways[shape.way], shape.line_bytes, shape.slot_bytes, shape.start);
 }
 
 /* Before the first call of any rank: what all of them have in common, and what kernels have left
@@ -55,7 +55,7 @@ void Small::shorten()
 
         gpu->base.layout.line_each = 2 * shape_.line_bytes;
         gpu->base.layout.ring_each =
-            std::min(gpu->base.layout.ring_each, TW_GK_SLOTS_MAX * 64 * shape_.packets);
+            std::min(gpu->base.layout.ring_each, TW_GK_SLOTS_MAX * shape_.slot_bytes);
     }
 }
 
@@ -113,7 +113,7 @@ static void memory_age(const struct tw_gk_call *base, char *mem, uint32_t start)
         record_age(&records[(start - 1) & 1], start - 1);
         door_age((struct tw_gk_door *)(mem + TW_GK_DOORS_AT) + peer, start);
         for (int i = 0; i < TW_GK_SLOTS_MAX; i++)
-            flags[peer * TW_GK_SLOTS_MAX + i] = {start, start};
+            flags[peer * TW_GK_SLOTS_MAX + i] = {start, start, start, 0};
     }
     /* lines of a call soon to come, as they would lie there if none had been swept */
     uint32_t *lines = (uint32_t *)(mem + layout->lines), *ring = (uint32_t *)(mem + layout->ring);
@@ -143,7 +143,7 @@ gpu::Limits Small::limits() const
     limits.sizes = shape_.size;
     limits.buffer_bytes = BUFFER_BYTES;
     limits.line_bytes = shape_.line_bytes;
-    limits.piece_bytes = 48 * (size_t)shape_.packets;
+    limits.piece_bytes = shape_.slot_bytes;
     return limits;
 }
 

@@ -21,7 +21,7 @@ struct Shape {
     int size = 2, placement = 0;
     Way way = DIRECT;
     uint32_t line_bytes = 256; /* of a block that goes by lines, at most */
-    uint32_t packets = 3;      /* of a slot, 48 bytes each */
+    uint32_t slot_bytes = 192; /* of rings */
     uint32_t start = 0;        /* of all counters */
 };
 std::string text(const Shape &shape);

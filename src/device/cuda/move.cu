@@ -109,12 +109,25 @@ static __device__ inline uint64_t piece(const struct tw_block *me, const struct 
 {
     const uint64_t all = in_pieces(me, bytes), left = at < all ? all - at : 0;
 
-    return left < tw_piece_bytes(rings) ? left : tw_piece_bytes(rings);
+    return left < rings->bytes ? left : rings->bytes;
 }
 
-/* directs: to those too who take data in their outputs, and the own block */
+/* The first peer's piece, ahead of its turn. */
+static __device__ inline void piece_fetch(const struct tw_block *me, const struct tw_rings *rings,
+                                          uint64_t at, uint4 unit[TW_SLOT_UNITS])
+{
+    const int peer = tw_around(me->call, 1);
+
+    if (peer != me->call->rank && rings->out[peer] == nullptr)
+        tw_piece_get(tw_in(me, peer) + at, (uint32_t)piece(me, rings, tw_in_bytes(me, peer), at),
+                     me->call->elem_bytes, me->thread, unit);
+}
+
+/* directs: to those too who take data in their outputs. unit: as piece_fetch leaves it; then of the
+ * piece at `then`, which is under way while this one's stores are waited for */
 static __device__ inline void piece_send(struct tw_block *me, struct tw_rings *rings, uint64_t at,
-                                         uint32_t slot, bool directs)
+                                         uint32_t slot, bool directs, uint64_t then,
+                                         uint4 unit[TW_SLOT_UNITS])
 {
     const struct tw_gk_call *call = me->call;
     const int thread = me->thread;
@@ -128,45 +141,48 @@ static __device__ inline void piece_send(struct tw_block *me, struct tw_rings *r
         const int peer = tw_around(call, k);
         const uint64_t bytes = piece(me, rings, tw_in_bytes(me, peer), at);
         const char *from = tw_in(me, peer) + at;
-        const uint32_t own = tw_packet_bytes(me, bytes);
-        uint4 unit[TW_PACKET_UNITS];
 
         if (bytes == 0)
             continue;
         if (rings->out[peer] != nullptr) {
             if (directs)
                 tw_copy(rings->out[peer] + at, from, bytes, (uint32_t)thread, TW_GK_GROUP);
-        } else if (own != 0) {
-            tw_packet_get(from + thread * TW_PACKET_DATA, own, call->elem_bytes, unit);
-            tw_slot_write(me, rings, 0, slot, peer, unit);
+            continue;
         }
+        if (k > 1)
+            tw_piece_get(from, (uint32_t)bytes, call->elem_bytes, thread, unit);
+        tw_slot_store(tw_slot(me, rings, peer, call->rank, 0, slot), unit, (uint32_t)bytes, thread);
     }
-    if (directs)
-        own_move(me, at, tw_piece_bytes(rings), (uint32_t)thread, TW_GK_GROUP);
     tw_group_sync();
+    piece_fetch(me, rings, then, unit);
     if (mine)
-        tw_slot_sent(rings, 0, slot, thread);
+        tw_slot_sent(me, rings, 0, slot, thread);
 }
 
+/* And the own block's piece, before what comes is waited for. A slot is given back before its data
+ * is stored, which then need not be waited for. */
 static __device__ inline void piece_take(struct tw_block *me, struct tw_rings *rings, uint64_t at,
                                          uint32_t slot)
 {
     const struct tw_gk_call *call = me->call;
     const int thread = me->thread;
+    const bool mine = tw_is_peer(me, thread) && piece(me, rings, tw_out_bytes(me, thread), at) != 0;
 
+    own_move(me, at, rings->bytes, (uint32_t)thread, TW_GK_GROUP);
+    if (mine)
+        tw_slot_await(me, rings, 0, slot, thread);
+    tw_group_sync();
     for (int k = 1; k < call->size; k++) {
         const int peer = tw_around(call, call->size - k);
-        const uint32_t own = tw_packet_bytes(me, piece(me, rings, tw_out_bytes(me, peer), at));
-        uint4 unit[TW_PACKET_UNITS];
+        const uint32_t bytes = (uint32_t)piece(me, rings, tw_out_bytes(me, peer), at);
+        uint4 unit[TW_SLOT_UNITS];
 
-        if (own == 0)
-            continue;
-        tw_slot_read(me, rings, 0, slot, peer, unit);
-        tw_packet_put(tw_out(me, peer) + at + thread * TW_PACKET_DATA, unit, own, call->elem_bytes);
+        tw_slot_load(tw_slot(me, rings, call->rank, peer, 0, slot), bytes, thread, unit);
+        tw_group_sync();
+        if (mine && thread == peer)
+            tw_slot_release(me, rings, 0, slot, peer);
+        tw_piece_put(tw_out(me, peer) + at, unit, bytes, call->elem_bytes, thread);
     }
-    tw_group_sync();
-    if (tw_is_peer(me, thread) && piece(me, rings, tw_out_bytes(me, thread), at) != 0)
-        tw_slot_release(me, rings, 0, slot, thread);
 }
 
 /* Nobody gets anything by ring. */
@@ -230,30 +246,44 @@ static __device__ inline uint64_t by_rings(const struct tw_block *me, uint64_t m
     return mask & ~((uint64_t)1 << peer);
 }
 
-/* By pieces: one is sent before the one before it is taken. In place, what is taken overwrites what
- * was sent, and then what goes directly goes by pieces too. */
+/* Pieces of the group's ring. In place, what is taken overwrites what is sent: a piece is taken
+ * after the ring's other group has sent it, and what goes directly goes by pieces too. */
+static __device__ inline void pieces_run(struct tw_block *me, struct tw_rings *rings, bool takes,
+                                         bool directs)
+{
+    const bool pushes = rings->role == TW_PUSHES;
+    const bool in_turn = takes && me->call->in == me->call->out;
+    const uint64_t bytes = largest(me), step = (uint64_t)rings->count * rings->bytes;
+    uint4 ahead[TW_SLOT_UNITS] = {};
+    uint32_t slot = 0;
+
+    if (!pushes && !takes)
+        return;
+    if (pushes)
+        piece_fetch(me, rings, (uint64_t)rings->ring * rings->bytes, ahead);
+    for (uint64_t at = (uint64_t)rings->ring * rings->bytes; at < bytes; at += step) {
+        if (pushes)
+            piece_send(me, rings, at, slot, directs, at + step, ahead);
+        if (in_turn)
+            tw_pair_sync();
+        if (!pushes)
+            piece_take(me, rings, at, slot);
+        slot = (slot + 1) % TW_GK_SLOTS;
+    }
+}
+
 static __device__ inline void rings_run(struct tw_block *me, struct tw_rings *rings)
 {
     const uint64_t writes = by_rings(me, me->call->sends, true);
 
     tw_rings_begin(me, rings, 1, writes);
     const bool direct = me->call->direct || me->call->takes == 0;
-    const uint64_t bytes = largest(me);
     const bool takes = !me->call->direct && me->call->takes != 0;
-    const uint64_t first = (uint64_t)me->ring * tw_piece_bytes(rings);
-    const uint64_t step = (uint64_t)rings->count * tw_piece_bytes(rings);
 
     if (direct)
         move_direct(me, rings);
-    if (me->ring < rings->count && (takes || !all_direct(me, rings)))
-        for (uint32_t number = 0; first + number * step < bytes + step; number++) {
-            const uint64_t at = first + number * step;
-
-            if (at < bytes)
-                piece_send(me, rings, at, number % TW_GK_SLOTS, !direct);
-            if (takes && number > 0 && at - step < bytes)
-                piece_take(me, rings, at - step, (number - 1) % TW_GK_SLOTS);
-        }
+    if (rings->ring < rings->count && (takes || !all_direct(me, rings)))
+        pieces_run(me, rings, takes, !direct);
     tw_compare(me);
     tw_rings_end(me, rings, writes, by_rings(me, me->call->takes, false));
 }

@@ -305,7 +305,7 @@ static __device__ inline void list_begin(const struct tw_gk_launch *launch,
     list->group = group - ops->group;
     list->groups = ops->groups;
     list->ways = list->direct ? list->groups : TW_GK_SLOTS_MAX;
-    list->piece_bytes = list->direct ? PIECE_BYTES : packets_of(call) * TW_PACKET_DATA;
+    list->piece_bytes = list->direct ? PIECE_BYTES : tw_slot_bytes(call);
     list->number = tw_load(&call->state->ways[list->peer][ops->kind == TW_GK_RECV].number);
     me->epoch = list->number + ops->ops;
 }

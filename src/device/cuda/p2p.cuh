@@ -36,14 +36,6 @@ struct list {
     bool direct;
 };
 
-/* Packets of a slot. */
-static __device__ inline uint32_t packets_of(const struct tw_gk_call *call)
-{
-    const uint32_t most = call->layout.ring_each / TW_GK_SLOTS_MAX / TW_PACKET_BYTES;
-
-    return most < TW_GK_GROUP ? most : TW_GK_GROUP;
-}
-
 /* What `from` tells `at`, in at's memory. */
 static __device__ inline struct tw_gk_door *door_of(const struct tw_gk_call *call, int at, int from)
 {
@@ -111,16 +103,6 @@ static __device__ inline uint64_t piece_bytes(const struct list *list, const str
 /* ---- slots -------------------------------------------------------------------------------------
  */
 
-/* The thread's packet of a slot. */
-static __device__ inline char *packet_of(const struct list *list, int at, int from, uint32_t slot)
-{
-    const struct tw_gk_call *call = list->me.call;
-
-    return tw_mem(call, at) + call->layout.ring +
-           (uint64_t)tw_peer_index(at, from) * call->layout.ring_each +
-           (slot * packets_of(call) + (uint32_t)list->me.thread) * TW_PACKET_BYTES;
-}
-
 /* All of the group, which waits for itself. False, to all: one of them has given up a wait. */
 static __device__ inline bool group_goes_on(const struct list *list)
 {
@@ -143,21 +125,19 @@ static __device__ inline bool piece_push(struct list *list, const struct piece *
 {
     struct tw_block *me = &list->me;
     uint32_t *sent = &list->share->uses[piece->way];
-    const uint32_t own = tw_packet_bytes(me, bytes);
-    uint4 unit[TW_PACKET_UNITS];
+    uint4 unit[TW_SLOT_UNITS];
 
-    if (own != 0)
-        tw_packet_get(from + me->thread * TW_PACKET_DATA, own, elem, unit);
+    tw_piece_get(from, (uint32_t)bytes, elem, me->thread, unit);
     if (is_first(list))
         tw_wait_count(me, list->peer,
                       &tw_flags_of(me, me->call->rank, list->peer, piece->way)->drained, *sent);
     if (!group_goes_on(list))
         return false;
-    if (own != 0)
-        tw_packet_store(packet_of(list, list->peer, me->call->rank, piece->way), unit, *sent + 1);
+    tw_slot_store(tw_slot_of(me->call, list->peer, me->call->rank, piece->way), unit,
+                  (uint32_t)bytes, me->thread);
     tw_group_sync();
     if (is_first(list))
-        ++*sent;
+        tw_store_release(&tw_flags_of(me, list->peer, me->call->rank, piece->way)->filled, ++*sent);
     return true;
 }
 
@@ -166,19 +146,20 @@ static __device__ inline bool piece_pull(struct list *list, const struct piece *
 {
     struct tw_block *me = &list->me;
     uint32_t *taken = &list->share->uses[piece->way];
-    const uint32_t own = tw_packet_bytes(me, bytes);
-    uint4 unit[TW_PACKET_UNITS];
+    uint4 unit[TW_SLOT_UNITS];
 
-    if (own != 0)
-        tw_packet_wait(me, list->peer, packet_of(list, me->call->rank, list->peer, piece->way),
-                       *taken + 1, unit);
+    if (is_first(list))
+        tw_wait_count(me, list->peer,
+                      &tw_flags_of(me, me->call->rank, list->peer, piece->way)->filled, *taken + 1);
     if (!group_goes_on(list))
         return false;
-    if (is_first(list)) /* without a fence, as tw_slot_release */
-        tw_store(&tw_flags_of(me, list->peer, me->call->rank, piece->way)->drained, ++*taken);
-    if (own != 0)
-        tw_packet_put(to + me->thread * TW_PACKET_DATA, unit, own, elem);
+    tw_slot_load(tw_slot_of(me->call, me->call->rank, list->peer, piece->way), (uint32_t)bytes,
+                 me->thread, unit);
+    tw_piece_put(to, unit, (uint32_t)bytes, elem, me->thread);
     tw_group_sync();
+    if (is_first(list))
+        tw_store_release(&tw_flags_of(me, list->peer, me->call->rank, piece->way)->drained,
+                         ++*taken);
     return true;
 }
 

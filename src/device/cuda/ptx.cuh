@@ -77,27 +77,6 @@ static __device__ inline void tw_look_pairs(const void *at, uint32_t *first, uin
                  : "memory");
 }
 
-/* 16 aligned bytes that arrive as one. */
-static __device__ inline void tw_store_whole(char *at, uint64_t low, uint64_t high)
-{
-    asm volatile("{.reg .b128 quarter;\n"
-                 " mov.b128 quarter, {%1, %2};\n"
-                 " st.relaxed.sys.global.b128 [%0], quarter;}"
-                 :
-                 : "l"(at), "l"(low), "l"(high)
-                 : "memory");
-}
-
-static __device__ inline void tw_load_whole(const char *at, uint64_t *low, uint64_t *high)
-{
-    asm volatile("{.reg .b128 quarter;\n"
-                 " ld.relaxed.sys.global.b128 quarter, [%2];\n"
-                 " mov.b128 {%0, %1}, quarter;}"
-                 : "=l"(*low), "=l"(*high)
-                 : "l"(at)
-                 : "memory");
-}
-
 /* ---- threads, time -----------------------------------------------------------------------------
  */
 
@@ -110,7 +89,16 @@ static __device__ inline void tw_group_sync()
                  : "memory");
 }
 
-/* The same, and to all: not 0 where it was for one of them. */
+/* A group and its neighbour wait for each other: groups 0 and 1 of a block, or 2 and 3. */
+static __device__ inline void tw_pair_sync()
+{
+    asm volatile("bar.sync %0, %1;"
+                 :
+                 : "r"(9 + (int)(threadIdx.x / TW_GK_GROUP / 2)), "n"(2 * TW_GK_GROUP)
+                 : "memory");
+}
+
+/* As tw_group_sync, and to all: not 0 where it was for one of them. */
 static __device__ inline uint32_t tw_group_any(uint32_t mine)
 {
     uint32_t any;

@@ -12,12 +12,11 @@
 #include "device/cuda/adder.cuh"
 #include "device/cuda/ring.cuh"
 
-/* A slot's worth of a share: piece `number` of this group. */
-static __device__ inline struct tw_share tw_piece(const struct tw_block *me,
-                                                  const struct tw_rings *rings,
+/* A slot's worth of a share: piece `number` of the group's ring. */
+static __device__ inline struct tw_share tw_piece(const struct tw_rings *rings,
                                                   struct tw_share share, uint64_t number)
 {
-    const uint64_t most = tw_piece_bytes(rings), at = (number * rings->count + me->ring) * most;
+    const uint64_t most = rings->bytes, at = (number * rings->count + rings->ring) * most;
     const uint64_t left = at < share.bytes ? share.bytes - at : 0;
 
     return {share.at + at, left < most ? left : most};
@@ -46,7 +45,7 @@ template <class N, tw_sharing SHARING> struct tw_summer {
 
     __device__ inline struct tw_share piece(int rank, uint64_t number) const
     {
-        return tw_piece(&adder.me, rings, share(rank), number);
+        return tw_piece(rings, share(rank), number);
     }
 
     __device__ inline bool sends(int peer, uint64_t number) const
@@ -54,139 +53,156 @@ template <class N, tw_sharing SHARING> struct tw_summer {
         return tw_has(adder.me.call->sends, peer) && piece(peer, number).bytes != 0;
     }
 
-    /* Every peer's share of the input goes to its ring. */
-    __device__ inline void push(uint64_t number)
+    __device__ inline void given_piece(struct tw_share from, uint4 unit[TW_SLOT_UNITS]) const
+    {
+        const char *in = adder.me.call->in + from.at;
+        const uint32_t bytes = (uint32_t)from.bytes;
+
+        if (adder.scales) {
+#pragma unroll
+            for (uint32_t i = 0; i < TW_SLOT_UNITS; i++) {
+                const uint32_t at = tw_unit_at(adder.me.thread, i);
+
+                unit[i] = adder.template given<uint4>(in + at, tw_part_bytes(bytes, at));
+            }
+        } else {
+            tw_piece_get(in, bytes, sizeof(typename N::bits), adder.me.thread, unit);
+        }
+    }
+
+    /* The first peer's share, ahead of its turn. */
+    __device__ inline void push_fetch(uint64_t number, uint4 unit[TW_SLOT_UNITS]) const
+    {
+        if (adder.me.call->size > 1)
+            given_piece(piece(tw_around(adder.me.call, 1), number), unit);
+    }
+
+    /* Every peer's share of the input goes to its ring. unit: as push_fetch leaves it; then of the
+     * next piece, which is under way while this one's stores are waited for */
+    __device__ inline void push(uint64_t number, uint4 unit[TW_SLOT_UNITS])
     {
         struct tw_block *me = &adder.me;
         const struct tw_gk_call *call = me->call;
-        const int thread = me->thread;
         const uint32_t slot = number % TW_GK_SLOTS;
-        const bool mine = tw_is_peer(me, thread) && sends(thread, number);
+        const bool mine = tw_is_peer(me, me->thread) && sends(me->thread, number);
 
         if (mine)
-            tw_slot_reserve(me, rings, 0, slot, thread);
+            tw_slot_reserve(me, rings, 0, slot, me->thread);
         tw_group_sync();
         for (int k = 1; k < call->size; k++) {
             const int peer = tw_around(call, k);
+            const struct tw_share from = piece(peer, number);
 
-            if (sends(peer, number))
-                push_piece(peer, slot, piece(peer, number));
+            if (!tw_has(call->sends, peer))
+                continue;
+            if (k > 1)
+                given_piece(from, unit);
+            tw_slot_store(tw_slot(me, rings, peer, call->rank, 0, slot), unit, (uint32_t)from.bytes,
+                          me->thread);
         }
         tw_group_sync();
+        push_fetch(number + 1, unit);
         if (mine)
-            tw_slot_sent(rings, 0, slot, thread);
+            tw_slot_sent(me, rings, 0, slot, me->thread);
     }
 
-    __device__ inline void push_piece(int peer, uint32_t slot, struct tw_share from)
-    {
-        const struct tw_block *me = &adder.me;
-        const char *in = me->call->in + from.at + me->thread * TW_PACKET_DATA;
-        const uint32_t bytes = tw_packet_bytes(me, from.bytes);
-        uint4 unit[TW_PACKET_UNITS];
-
-        if (bytes == 0)
-            return;
-#pragma unroll
-        for (uint32_t i = 0; i < TW_PACKET_UNITS; i++)
-            unit[i] = adder.template given<uint4>(in + 16 * i, tw_part_bytes(bytes, i));
-        tw_slot_write(me, rings, 0, slot, peer, unit);
-    }
-
-    /* The own share's piece is summed; of an all_reduce, everybody gets it. */
+    /* The own share's piece is summed; of an all_reduce, everybody gets it. A slot is given back
+     * before the sums are stored, which then need not be waited for. */
     __device__ inline void reduce(uint64_t number)
     {
         struct tw_block *me = &adder.me;
         const struct tw_share own = piece(me->call->rank, number);
-        const int thread = me->thread;
-        const uint32_t slot = number % TW_GK_SLOTS, bytes = tw_packet_bytes(me, own.bytes);
-        const bool peer = tw_is_peer(me, thread);
-        const bool by_ring = ALL && peer && rings->out[thread] == nullptr;
-        uint4 sum[TW_PACKET_UNITS];
+        const uint32_t slot = number % TW_GK_SLOTS;
+        const bool peer = tw_is_peer(me, me->thread);
+        const bool by_ring = ALL && peer && rings->out[me->thread] == nullptr;
+        uint4 unit[TW_SLOT_UNITS];
 
         if (own.bytes == 0)
             return;
-        if (bytes != 0)
-            sum_packet(own, slot, bytes, sum);
-        if (by_ring)
-            tw_slot_reserve(me, rings, 1, slot, thread);
+        given_piece(own, unit);
+        if (peer)
+            tw_slot_await(me, rings, 0, slot, me->thread);
         tw_group_sync();
-        if (peer) /* before the sums are stored: the fewer stores it has to wait for */
-            tw_slot_release(me, rings, 0, slot, thread);
-        if (bytes != 0)
-            put_packet(own.at - (ALL ? 0 : share(me->call->rank).at), slot, bytes, sum);
+        sum_piece((uint32_t)own.bytes, slot, unit);
+        if (by_ring)
+            tw_slot_reserve(me, rings, 1, slot, me->thread);
+        tw_group_sync();
+        if (peer)
+            tw_slot_release(me, rings, 0, slot, me->thread);
+        put_piece(own, slot, unit);
+        if (!ALL)
+            return;
         tw_group_sync();
         if (by_ring)
-            tw_slot_sent(rings, 1, slot, thread);
+            tw_slot_sent(me, rings, 1, slot, me->thread);
     }
 
     /* Units that are summed together: so many that the partial results fit in registers. */
-    static constexpr uint32_t units = sizeof(typename N::bits) == 1 ? 1 : TW_PACKET_UNITS;
+    static constexpr uint32_t units = sizeof(typename N::bits) == 1   ? 1
+                                      : sizeof(typename N::bits) == 2 ? 2
+                                                                      : TW_SLOT_UNITS;
 
-    /* Those of a packet from `first` on. No index that the compiler does not know: the packet stays
-     * in registers. */
-    static __device__ inline tw_pack<units> some(const uint4 unit[TW_PACKET_UNITS], uint32_t first)
+    /* Those from `first` on. No index that the compiler does not know: they stay in registers. */
+    static __device__ inline tw_pack<units> some(const uint4 unit[TW_SLOT_UNITS], uint32_t first)
     {
         tw_pack<units> pack;
 
 #pragma unroll
-        for (uint32_t i = 0; i < units; i++)
-            pack.unit[i] = first + i == 0 ? unit[0] : first + i == 1 ? unit[1] : unit[2];
+        for (uint32_t i = 0; i < TW_SLOT_UNITS; i++)
+            if (i / units == first / units)
+                pack.unit[i % units] = unit[i];
         return pack;
     }
 
-    __device__ inline tw_pack<units> own_units(const char *in, uint32_t bytes, uint32_t first) const
-    {
-        tw_pack<units> pack;
-
-#pragma unroll
-        for (uint32_t i = 0; i < units; i++)
-            pack.unit[i] =
-                adder.template given<uint4>(in + 16 * (first + i), tw_part_bytes(bytes, first + i));
-        return pack;
-    }
-
-    __device__ inline void sum_packet(struct tw_share own, uint32_t slot, uint32_t bytes,
-                                      uint4 sum[TW_PACKET_UNITS])
-    {
-        const struct tw_gk_call *call = adder.me.call;
-        const char *in = call->in + own.at + adder.me.thread * TW_PACKET_DATA;
-
-#pragma unroll 1
-        for (uint32_t first = 0; first < TW_PACKET_UNITS; first += units) {
-            const auto get = [&](int rank) {
-                uint4 unit[TW_PACKET_UNITS];
-
-                if (rank == call->rank)
-                    return own_units(in, bytes, first);
-                tw_slot_read(&adder.me, rings, 0, slot, rank, unit);
-                return some(unit, first);
-            };
-            const tw_pack<units> part = adder.template sum<tw_pack<units>>(get);
-
-#pragma unroll
-            for (uint32_t i = 0; i < TW_PACKET_UNITS; i++)
-                if (i - first < units)
-                    sum[i] = part.unit[units == 1 ? 0 : i];
-        }
-    }
-
-    __device__ inline void put_packet(uint64_t out_at, uint32_t slot, uint32_t bytes,
-                                      const uint4 sum[TW_PACKET_UNITS])
+    /* unit: the own ones, then the sums */
+    __device__ inline void sum_piece(uint32_t bytes, uint32_t slot, uint4 unit[TW_SLOT_UNITS])
     {
         const struct tw_block *me = &adder.me;
         const struct tw_gk_call *call = me->call;
-        const uint64_t at = out_at + me->thread * TW_PACKET_DATA;
-        const uint32_t elem = sizeof(typename N::bits);
+        const int next = tw_around(call, 1);
+        uint4 of_next[TW_SLOT_UNITS];
 
-        tw_packet_put(call->out + at, sum, bytes, elem);
+        if (next != call->rank)
+            tw_slot_load(tw_slot(me, rings, call->rank, next, 0, slot), bytes, me->thread, of_next);
+#pragma unroll 1
+        for (uint32_t first = 0; first < TW_SLOT_UNITS; first += units) {
+            const auto get = [&](int rank) {
+                if (rank == call->rank)
+                    return some(unit, first);
+                if (rank == next)
+                    return some(of_next, first);
+                uint4 others[TW_SLOT_UNITS];
+                tw_slot_load(tw_slot(me, rings, call->rank, rank, 0, slot), bytes, me->thread,
+                             others);
+                return some(others, first);
+            };
+            const tw_pack<units> sum = adder.template sum<tw_pack<units>>(get);
+
+#pragma unroll
+            for (uint32_t i = 0; i < TW_SLOT_UNITS; i++)
+                if (i / units == first / units)
+                    unit[i] = sum.unit[i % units];
+        }
+    }
+
+    __device__ inline void put_piece(struct tw_share own, uint32_t slot,
+                                     const uint4 unit[TW_SLOT_UNITS])
+    {
+        const struct tw_block *me = &adder.me;
+        const struct tw_gk_call *call = me->call;
+        const uint64_t out_at = own.at - (ALL ? 0 : share(call->rank).at);
+        const uint32_t bytes = (uint32_t)own.bytes, elem = sizeof(typename N::bits);
+
         for (int k = 1; ALL && k < call->size; k++) {
             const int peer = tw_around(call, k);
 
             if (rings->out[peer] != nullptr)
-                tw_packet_put(rings->out[peer] + at, sum, bytes, elem);
+                tw_piece_put(rings->out[peer] + out_at, unit, bytes, elem, me->thread);
             else
-                tw_slot_write(me, rings, 1, slot, peer, sum);
+                tw_slot_store(tw_slot(me, rings, peer, call->rank, 1, slot), unit, bytes,
+                              me->thread);
         }
+        tw_piece_put(call->out + out_at, unit, bytes, elem, me->thread);
     }
 
     /* All_reduce by ring: the peers' sums come in. */
@@ -194,24 +210,25 @@ template <class N, tw_sharing SHARING> struct tw_summer {
     {
         struct tw_block *me = &adder.me;
         const struct tw_gk_call *call = me->call;
-        const int thread = me->thread;
         const uint32_t slot = number % TW_GK_SLOTS;
+        const bool mine = tw_is_peer(me, me->thread) && piece(me->thread, number).bytes != 0;
 
+        if (mine)
+            tw_slot_await(me, rings, 1, slot, me->thread);
+        tw_group_sync();
         for (int k = 1; k < call->size; k++) {
             const int peer = tw_around(call, call->size - k);
             const struct tw_share from = piece(peer, number);
-            const uint32_t bytes = tw_packet_bytes(me, from.bytes);
-            uint4 unit[TW_PACKET_UNITS];
+            uint4 unit[TW_SLOT_UNITS];
 
-            if (bytes == 0)
-                continue;
-            tw_slot_read(me, rings, 1, slot, peer, unit);
-            tw_packet_put(call->out + from.at + thread * TW_PACKET_DATA, unit, bytes,
-                          sizeof(typename N::bits));
+            tw_slot_load(tw_slot(me, rings, call->rank, peer, 1, slot), (uint32_t)from.bytes,
+                         me->thread, unit);
+            tw_group_sync();
+            if (mine && me->thread == peer)
+                tw_slot_release(me, rings, 1, slot, peer);
+            tw_piece_put(call->out + from.at, unit, (uint32_t)from.bytes, sizeof(typename N::bits),
+                         me->thread);
         }
-        tw_group_sync();
-        if (tw_is_peer(me, thread) && piece(thread, number).bytes != 0)
-            tw_slot_release(me, rings, 1, slot, thread);
     }
 
     /* The first one, except where they differ. */
@@ -224,29 +241,34 @@ template <class N, tw_sharing SHARING> struct tw_summer {
         return most;
     }
 
-    /* Most pieces that any share has here. */
+    /* Most pieces that any share has in the group's ring. */
     __device__ inline uint64_t pieces() const
     {
-        const uint64_t all = (largest_share() + tw_piece_bytes(rings) - 1) / tw_piece_bytes(rings);
-        const struct tw_block *me = &adder.me;
+        const uint64_t all = (largest_share() + rings->bytes - 1) / rings->bytes;
 
-        return all > me->ring ? (all - me->ring + rings->count - 1) / rings->count : 0;
+        return all > rings->ring ? (all - rings->ring + rings->count - 1) / rings->count : 0;
     }
 
-    /* A ring holds two pieces: a rank sends one ahead of what it sums. */
     __device__ inline void run()
     {
         const struct tw_gk_call *call = adder.me.call;
         const uint64_t count = pieces();
-        const bool by_ring = ALL && !call->direct;
 
-        for (uint64_t number = 0; number < count + 2; number++) {
-            if (number < count)
-                push(number);
-            if (number >= 1 && number - 1 < count && call->takes != 0)
-                reduce(number - 1);
-            if (by_ring && number >= 2)
-                gather(number - 2);
+        if (rings->role == TW_TAKES && call->takes == 0)
+            return;
+        if (rings->role == TW_GATHERS && call->direct)
+            return;
+        uint4 ahead[TW_SLOT_UNITS];
+
+        if (rings->role == TW_PUSHES && count > 0)
+            push_fetch(0, ahead);
+        for (uint64_t number = rings->first; number < count; number += rings->step) {
+            if (rings->role == TW_PUSHES)
+                push(number, ahead);
+            else if (rings->role == TW_TAKES)
+                reduce(number);
+            else
+                gather(number);
         }
     }
 };
@@ -265,7 +287,7 @@ static __device__ inline void tw_ring_run(const struct tw_gk_launch *launch,
     const uint64_t writes = SHARING == TW_SHARE_ALL ? me->call->sends : 0;
 
     tw_rings_begin(me, rings, SHARING == TW_SHARE_ALL ? 2 : 1, writes);
-    if (me->ring < rings->count)
+    if (rings->ring < rings->count)
         summer.run();
     tw_compare(me);
     tw_rings_end(me, rings, writes, writes);

@@ -8,75 +8,126 @@
 #include "device/cuda/data.cuh"
 #include "device/cuda/sync.cuh"
 
-/* ---- packets -----------------------------------------------------------------------------------
+/* ---- slots of data -----------------------------------------------------------------------------
  */
 
-#define TW_PACKET_BYTES 64u /* on the way */
-#define TW_PACKET_DATA 48u  /* three units of 16 bytes */
-#define TW_PACKET_UNITS 3u
+#define TW_SLOT_UNITS 4u /* of 16 bytes, of each thread of the group, at most */
+#define TW_SLOT_MOST (TW_SLOT_UNITS * TW_GK_GROUP * 16u)
 
-/* A quarter of a packet: three words, and the use of the slot. 16 bytes that arrive as one. */
-static __device__ inline void tw_quarter_store(char *at, uint32_t a, uint32_t b, uint32_t c,
-                                               uint32_t use)
+/* Bytes of data that a slot holds: a piece. */
+static __device__ inline uint32_t tw_slot_bytes(const struct tw_gk_call *call)
 {
-    tw_store_whole(at, (uint64_t)b << 32 | a, (uint64_t)use << 32 | c);
+    const uint32_t most = call->layout.ring_each / TW_GK_SLOTS_MAX / 16 * 16;
+
+    return most < TW_SLOT_MOST ? most : TW_SLOT_MOST;
 }
 
-static __device__ inline bool tw_quarter_load(const char *at, uint32_t use, uint32_t words[3])
+/* Bytes from a piece's start to a thread's unit i: the group's units stand next to each other. */
+static __device__ inline uint32_t tw_unit_at(int thread, uint32_t i)
 {
-    uint64_t low, high;
-
-    tw_load_whole(at, &low, &high);
-    words[0] = (uint32_t)low;
-    words[1] = (uint32_t)(low >> 32);
-    words[2] = (uint32_t)high;
-    return (uint32_t)(high >> 32) == use;
+    return ((uint32_t)thread + i * TW_GK_GROUP) * 16;
 }
 
-static __device__ inline void tw_packet_store(char *at, const uint4 unit[TW_PACKET_UNITS],
-                                              uint32_t use)
+/* Bytes of a unit at `at` of so many. */
+static __device__ inline uint32_t tw_part_bytes(uint32_t bytes, uint32_t at)
 {
-    tw_quarter_store(at, unit[0].x, unit[0].y, unit[0].z, use);
-    tw_quarter_store(at + 16, unit[0].w, unit[1].x, unit[1].y, use);
-    tw_quarter_store(at + 32, unit[1].z, unit[1].w, unit[2].x, use);
-    tw_quarter_store(at + 48, unit[2].y, unit[2].z, unit[2].w, use);
+    if (bytes <= at)
+        return 0;
+    return bytes - at < 16 ? bytes - at : 16;
 }
 
-/* Waits for a packet of peer's. */
-static __device__ inline void tw_packet_wait(struct tw_block *me, int peer, const char *at,
-                                             uint32_t use, uint4 unit[TW_PACKET_UNITS])
+/* Whole units: their loads are all under way at once. */
+static __device__ inline bool tw_is_whole(const void *at, uint32_t bytes)
 {
-    uint32_t words[12] = {};
+    return ((size_t)at | bytes) % 16 == 0;
+}
 
-    (void)tw_wait_until(me, peer, [&] {
-        bool whole = true;
-
+/* Whole units, of which bytes may cut the last one off. What a peer has written is in no cache of
+ * the first level. */
+static __device__ inline void tw_slot_load(const char *slot, uint32_t bytes, int thread,
+                                           uint4 unit[TW_SLOT_UNITS])
+{
 #pragma unroll
-        for (int i = 0; i < 4; i++)
-            whole &= tw_quarter_load(at + 16 * i, use, words + 3 * i);
-        return whole;
-    });
+    for (uint32_t i = 0; i < TW_SLOT_UNITS; i++) {
+        const uint32_t at = tw_unit_at(thread, i);
+
+        unit[i] = at < bytes ? __ldcg((const uint4 *)(slot + at)) : make_uint4(0, 0, 0, 0);
+    }
+}
+
+static __device__ inline void tw_slot_store(char *slot, const uint4 unit[TW_SLOT_UNITS],
+                                            uint32_t bytes, int thread)
+{
 #pragma unroll
-    for (int i = 0; i < (int)TW_PACKET_UNITS; i++)
-        unit[i] = make_uint4(words[4 * i], words[4 * i + 1], words[4 * i + 2], words[4 * i + 3]);
+    for (uint32_t i = 0; i < TW_SLOT_UNITS; i++) {
+        const uint32_t at = tw_unit_at(thread, i);
+
+        if (at < bytes)
+            *(uint4 *)(slot + at) = unit[i];
+    }
+}
+
+/* The same of the user's memory, which may be aligned to its elements only: each thread its units.
+ */
+static __device__ inline void tw_piece_get(const char *from, uint32_t bytes, uint32_t elem,
+                                           int thread, uint4 unit[TW_SLOT_UNITS])
+{
+    if (tw_is_whole(from, bytes)) {
+        tw_slot_load(from, bytes, thread, unit);
+        return;
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < TW_SLOT_UNITS; i++) {
+        const uint32_t at = tw_unit_at(thread, i);
+
+        unit[i] = tw_unit_load<uint4>(from + at, tw_part_bytes(bytes, at), elem);
+    }
+}
+
+static __device__ inline void tw_piece_put(char *to, const uint4 unit[TW_SLOT_UNITS],
+                                           uint32_t bytes, uint32_t elem, int thread)
+{
+    if (tw_is_whole(to, bytes)) {
+        tw_slot_store(to, unit, bytes, thread);
+        return;
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < TW_SLOT_UNITS; i++) {
+        const uint32_t at = tw_unit_at(thread, i);
+
+        tw_unit_store<uint4>(to + at, unit[i], tw_part_bytes(bytes, at), elem);
+    }
+}
+
+/* A slot of the pair in at's memory that `from` writes. */
+static __device__ inline char *tw_slot_of(const struct tw_gk_call *call, int at, int from,
+                                          uint32_t number)
+{
+    return tw_mem(call, at) + call->layout.ring +
+           (uint64_t)tw_peer_index(at, from) * call->layout.ring_each +
+           (uint64_t)number * tw_slot_bytes(call);
 }
 
 /* ---- rings -------------------------------------------------------------------------------------
  */
 
-/* In shared memory: uses of the group's slots, by lane, slot and peer. */
+/* What a group of a block does: sending does not wait for what comes, nor the other way round. */
+enum tw_role {
+    TW_PUSHES,  /* the input's pieces into the peers' slots */
+    TW_TAKES,   /* or sums, what comes in slots */
+    TW_GATHERS, /* what comes in slots of the second lane */
+};
+
+/* In shared memory: a group's ring, and uses of its slots, by lane, slot and peer. */
 struct tw_rings {
     uint32_t sent[2][TW_GK_SLOTS][TW_GK_RANKS_MAX], taken[2][TW_GK_SLOTS][TW_GK_RANKS_MAX];
     char *out[TW_GK_RANKS_MAX]; /* where peers take this rank's data; NULL: by ring */
-    uint32_t lanes, packets;    /* of a slot */
-    uint32_t count;             /* groups that have rings: the first ones */
+    uint32_t lanes, bytes;      /* of a slot */
+    uint32_t count;             /* rings */
+    uint32_t ring;              /* the group's */
+    enum tw_role role;
+    uint32_t first, step; /* the pieces of the ring that the group sees to, and slots */
 };
-
-/* Bytes of data that a slot holds: a piece. */
-static __device__ inline uint32_t tw_piece_bytes(const struct tw_rings *rings)
-{
-    return rings->packets * TW_PACKET_DATA;
-}
 
 /* The thread that deals with a peer; the others do nothing here. */
 static __device__ inline bool tw_is_peer(const struct tw_block *me, int peer)
@@ -85,11 +136,42 @@ static __device__ inline bool tw_is_peer(const struct tw_block *me, int peer)
 }
 
 /* A slot's number among all of a pair. */
-static __device__ inline uint32_t tw_slot_number(const struct tw_block *me,
-                                                 const struct tw_rings *rings, uint32_t lane,
+static __device__ inline uint32_t tw_slot_number(const struct tw_rings *rings, uint32_t lane,
                                                  uint32_t slot)
 {
-    return (lane * (TW_GK_SLOTS_MAX / TW_GK_SLOTS / rings->lanes) + me->ring) * TW_GK_SLOTS + slot;
+    return (lane * (TW_GK_SLOTS_MAX / TW_GK_SLOTS / rings->lanes) + rings->ring) * TW_GK_SLOTS +
+           slot;
+}
+
+/* Four groups of a block: with one lane two rings, of each a group that pushes and one that takes;
+ * with two lanes a ring, of which a group pushes, two sum, a slot each, and one gathers. */
+static __device__ inline void tw_roles_give(const struct tw_block *me, struct tw_rings *rings)
+{
+    const uint32_t group = threadIdx.x / TW_GK_GROUP;
+    const uint32_t each = rings->lanes == 1 ? 2 : 1;
+
+    rings->ring = me->block * each + (each == 2 ? group / 2 : 0);
+    rings->role = each == 2    ? (group % 2 == 0 ? TW_PUSHES : TW_TAKES)
+                  : group == 0 ? TW_PUSHES
+                  : group == 3 ? TW_GATHERS
+                               : TW_TAKES;
+    rings->first = each == 1 && group == 2 ? 1 : 0;
+    rings->step = each == 1 && rings->role == TW_TAKES ? 2 : 1;
+    rings->count = me->blocks * each;
+    if (rings->count > TW_GK_SLOTS_MAX / TW_GK_SLOTS / rings->lanes)
+        rings->count = TW_GK_SLOTS_MAX / TW_GK_SLOTS / rings->lanes;
+}
+
+/* The slots whose uses the group counts: f(lane, slot, it sends there). */
+template <class F>
+static __device__ inline void tw_slots_each(const struct tw_rings *rings, const F &f)
+{
+    for (uint32_t slot = rings->first; slot < TW_GK_SLOTS && rings->ring < rings->count;
+         slot += rings->step) {
+        f(rings->role == TW_GATHERS ? 1 : 0, slot, rings->role == TW_PUSHES);
+        if (rings->role == TW_TAKES && rings->lanes == 2)
+            f(1, slot, true);
+    }
 }
 
 /* All of the group. writes: the peers whose outputs may be written: their records are awaited. */
@@ -99,26 +181,23 @@ static __device__ inline void tw_rings_begin(struct tw_block *me, struct tw_ring
     const int peer = me->thread;
 
     if (peer == 0) {
-        const uint32_t most = me->call->layout.ring_each / TW_GK_SLOTS_MAX / TW_PACKET_BYTES;
-
         rings->lanes = lanes;
-        rings->packets = most < TW_GK_GROUP ? most : TW_GK_GROUP;
-        rings->count = TW_GK_SLOTS_MAX / TW_GK_SLOTS / lanes;
-        if (rings->count > me->rings)
-            rings->count = me->rings;
+        rings->bytes = tw_slot_bytes(me->call);
+        tw_roles_give(me, rings);
     }
     tw_group_sync();
     if (tw_is_peer(me, peer)) {
         const struct tw_gk_counts *counts = me->call->state->counts[peer];
         uint32_t words[TW_GK_WORDS] = {};
 
-        for (uint32_t i = 0; i < lanes * TW_GK_SLOTS && me->ring < rings->count; i++) {
-            const uint32_t lane = i / TW_GK_SLOTS, slot = i % TW_GK_SLOTS;
-            const uint32_t number = tw_slot_number(me, rings, lane, slot);
+        tw_slots_each(rings, [&](uint32_t lane, uint32_t slot, bool sends) {
+            const struct tw_gk_counts *count = &counts[tw_slot_number(rings, lane, slot)];
 
-            rings->sent[lane][slot][peer] = counts[number].sent;
-            rings->taken[lane][slot][peer] = counts[number].taken;
-        }
+            if (sends)
+                rings->sent[lane][slot][peer] = count->sent;
+            else
+                rings->taken[lane][slot][peer] = count->taken;
+        });
         rings->out[peer] = nullptr;
         if (tw_has(writes, peer) && tw_record_match(me, peer, words))
             rings->out[peer] = tw_reached(me->call, peer, words, TW_GK_WORD_OUT);
@@ -137,110 +216,63 @@ static __device__ inline void tw_rings_end(struct tw_block *me, const struct tw_
         return;
     if (rings->out[peer] != nullptr && tw_has(writes, peer))
         tw_store_release(&tw_flags(me, peer, me->call->rank)->ended, me->epoch);
-    for (uint32_t i = 0; i < rings->lanes * TW_GK_SLOTS && me->ring < rings->count; i++) {
-        const uint32_t lane = i / TW_GK_SLOTS, slot = i % TW_GK_SLOTS;
-        struct tw_gk_counts *counts =
-            &me->call->state->counts[peer][tw_slot_number(me, rings, lane, slot)];
+    tw_slots_each(rings, [&](uint32_t lane, uint32_t slot, bool sends) {
+        struct tw_gk_counts *count =
+            &me->call->state->counts[peer][tw_slot_number(rings, lane, slot)];
 
-        counts->sent = rings->sent[lane][slot][peer];
-        counts->taken = rings->taken[lane][slot][peer];
-    }
+        if (sends)
+            count->sent = rings->sent[lane][slot][peer];
+        else
+            count->taken = rings->taken[lane][slot][peer];
+    });
     if (me->call->direct && tw_has(written, peer))
         tw_wait_ended(me, peer);
 }
 
-static __device__ inline char *tw_packet(const struct tw_block *me, const struct tw_rings *rings,
-                                         int at, int from, uint32_t lane, uint32_t slot)
+static __device__ inline char *tw_slot(const struct tw_block *me, const struct tw_rings *rings,
+                                       int at, int from, uint32_t lane, uint32_t slot)
 {
-    const uint32_t number = tw_slot_number(me, rings, lane, slot);
-
-    return tw_mem(me->call, at) + me->call->layout.ring +
-           (uint64_t)tw_peer_index(at, from) * me->call->layout.ring_each +
-           (number * rings->packets + (uint32_t)me->thread) * TW_PACKET_BYTES;
+    return tw_slot_of(me->call, at, from, tw_slot_number(rings, lane, slot));
 }
 
-/* The peer's thread, before the group writes a slot. */
+/* The peer's thread, before the group writes a slot: its last use has been read. */
 static __device__ inline void tw_slot_reserve(struct tw_block *me, const struct tw_rings *rings,
                                               uint32_t lane, uint32_t slot, int peer)
 {
-    const uint32_t number = tw_slot_number(me, rings, lane, slot);
+    const uint32_t number = tw_slot_number(rings, lane, slot);
 
     tw_wait_count(me, peer, &tw_flags_of(me, me->call->rank, peer, number)->drained,
                   rings->sent[lane][slot][peer]);
 }
 
-/* Each thread: its packet of the next use of a slot. */
-static __device__ inline void tw_slot_write(const struct tw_block *me, const struct tw_rings *rings,
-                                            uint32_t lane, uint32_t slot, int peer,
-                                            const uint4 unit[TW_PACKET_UNITS])
+/* The peer's thread, before the group reads one. */
+static __device__ inline void tw_slot_await(struct tw_block *me, const struct tw_rings *rings,
+                                            uint32_t lane, uint32_t slot, int peer)
 {
-    tw_packet_store(tw_packet(me, rings, peer, me->call->rank, lane, slot), unit,
-                    rings->sent[lane][slot][peer] + 1);
+    const uint32_t number = tw_slot_number(rings, lane, slot);
+
+    tw_wait_count(me, peer, &tw_flags_of(me, me->call->rank, peer, number)->filled,
+                  rings->taken[lane][slot][peer] + 1);
 }
 
 /* The peer's thread, after the whole group has written it. */
-static __device__ inline void tw_slot_sent(struct tw_rings *rings, uint32_t lane, uint32_t slot,
-                                           int peer)
+static __device__ inline void tw_slot_sent(const struct tw_block *me, struct tw_rings *rings,
+                                           uint32_t lane, uint32_t slot, int peer)
 {
-    rings->sent[lane][slot][peer]++;
+    const uint32_t number = tw_slot_number(rings, lane, slot);
+
+    tw_store_release(&tw_flags_of(me, peer, me->call->rank, number)->filled,
+                     ++rings->sent[lane][slot][peer]);
 }
 
-/* Each thread: its packet of what comes next in a slot. */
-static __device__ inline void tw_slot_read(struct tw_block *me, const struct tw_rings *rings,
-                                           uint32_t lane, uint32_t slot, int peer,
-                                           uint4 unit[TW_PACKET_UNITS])
-{
-    tw_packet_wait(me, peer, tw_packet(me, rings, me->call->rank, peer, lane, slot),
-                   rings->taken[lane][slot][peer] + 1, unit);
-}
-
-/* The peer's thread, after the whole group has read it. No fence: every thread has looked at what
- * it read, at the numbers in it, before the group met, so no read is left that this could overtake.
- */
+/* The peer's thread, after the whole group has read it. */
 static __device__ inline void tw_slot_release(const struct tw_block *me, struct tw_rings *rings,
                                               uint32_t lane, uint32_t slot, int peer)
 {
-    const uint32_t number = tw_slot_number(me, rings, lane, slot);
+    const uint32_t number = tw_slot_number(rings, lane, slot);
 
-    tw_store(&tw_flags_of(me, peer, me->call->rank, number)->drained,
-             ++rings->taken[lane][slot][peer]);
-}
-
-/* ---- a thread's packet and memory --------------------------------------------------------------
- */
-
-/* Bytes of the thread's packet of a piece. */
-static __device__ inline uint32_t tw_packet_bytes(const struct tw_block *me, uint64_t piece_bytes)
-{
-    const uint64_t at = (uint64_t)me->thread * TW_PACKET_DATA;
-
-    if (at >= piece_bytes)
-        return 0;
-    return piece_bytes - at < TW_PACKET_DATA ? (uint32_t)(piece_bytes - at) : TW_PACKET_DATA;
-}
-
-/* Bytes of unit i of a packet of so many. */
-static __device__ inline uint32_t tw_part_bytes(uint32_t bytes, uint32_t i)
-{
-    if (bytes <= 16 * i)
-        return 0;
-    return bytes - 16 * i < 16 ? bytes - 16 * i : 16;
-}
-
-static __device__ inline void tw_packet_get(const char *from, uint32_t bytes, uint32_t elem,
-                                            uint4 unit[TW_PACKET_UNITS])
-{
-#pragma unroll
-    for (uint32_t i = 0; i < TW_PACKET_UNITS; i++)
-        unit[i] = tw_unit_load<uint4>(from + 16 * i, tw_part_bytes(bytes, i), elem);
-}
-
-static __device__ inline void tw_packet_put(char *to, const uint4 unit[TW_PACKET_UNITS],
-                                            uint32_t bytes, uint32_t elem)
-{
-#pragma unroll
-    for (uint32_t i = 0; i < TW_PACKET_UNITS; i++)
-        tw_unit_store<uint4>(to + 16 * i, unit[i], tw_part_bytes(bytes, i), elem);
+    tw_store_release(&tw_flags_of(me, peer, me->call->rank, number)->drained,
+                     ++rings->taken[lane][slot][peer]);
 }
 
 #endif

@@ -20,12 +20,11 @@
  * Lines (small calls). Data travels as pairs of a word and the epoch, 8 bytes that arrive as one;
  * whoever waits for the word sees by the epoch that it is there. No fence, no flag of its own.
  *
- * Rings (large calls). To every peer each group of threads has a ring of two slots in the peer's
- * memory for either lane. Slots lie where they lie whatever the call; each counts its uses on
- * either side. Data travels in packets of 64 bytes: four times twelve bytes and behind them the
- * number of the slot's use, 16 bytes that the instruction set lets arrive as one. So there is no
- * fence and no flag to raise; only `drained`, in the writer's memory, says that a use has been
- * read.
+ * Rings (large calls). To every peer a ring has two slots in the peer's memory for either lane.
+ * Slots lie where they lie whatever the call; each counts its uses on either side. A group of
+ * threads fills slots, others empty them, so neither waits for the other's work. `filled`, in the
+ * reader's memory, says that a use has been written, `drained`, in the writer's, that it has been
+ * read; each is raised behind a fence by one thread for its group.
  *
  * Direct. A receiver whose record says where its output lies gets data written there, and `ended`
  * raised to the epoch when all of it is. Where every rank's record says where input and output lie,
@@ -71,7 +70,9 @@ struct tw_gk_record {
 /* What peer q and this rank tell each other, for each slot and for each block or group. */
 struct tw_gk_flags {
     uint32_t drained; /* uses of the slot at q that q has read */
+    uint32_t filled;  /* uses of the slot here that q has written */
     uint32_t ended;   /* epoch of which q's group has written all to this rank's output */
+    uint32_t unused;
 };
 
 /* What peer q and this rank tell each other of sends and receives: number n at n % TW_GK_POSTS. */

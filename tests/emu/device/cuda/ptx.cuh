@@ -84,23 +84,6 @@ static inline void tw_look_pairs(const void *at, uint32_t *first, uint32_t *firs
     *second_epoch = (uint32_t)(high >> 32);
 }
 
-/* The upper half, which says what the lower one is of, is written last and read first. */
-static inline void tw_store_whole(char *at, uint64_t low, uint64_t high)
-{
-    emu::moved = true;
-    emu::chance(32);
-    __atomic_store_n(emu_half(at, 0), low, __ATOMIC_RELAXED);
-    emu::chance(64);
-    __atomic_store_n(emu_half(at, 1), high, __ATOMIC_RELEASE);
-}
-
-static inline void tw_load_whole(const char *at, uint64_t *low, uint64_t *high)
-{
-    emu::chance(4);
-    *high = __atomic_load_n(emu_half(at, 1), __ATOMIC_ACQUIRE);
-    *low = __atomic_load_n(emu_half(at, 0), __ATOMIC_RELAXED);
-}
-
 /* ---- threads, time -----------------------------------------------------------------------------
  */
 
@@ -110,6 +93,11 @@ static inline uint32_t tw_group_any(uint32_t mine)
 }
 
 static inline void tw_group_sync() { (void)tw_group_any(0); }
+
+static inline void tw_pair_sync()
+{
+    (void)emu::meet(9 + threadIdx.x / TW_GK_GROUP / 2, 2 * TW_GK_GROUP, false);
+}
 
 static inline uint64_t tw_now_ns() { return emu::now_ns(); }
 
