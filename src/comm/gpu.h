@@ -45,6 +45,7 @@ struct tw_gpu {
     struct tw_gpu_device *shared; /* borrowed from the process */
     struct tw_gpu_seat seat;      /* under the lock of what is shared */
     int most_blocks;              /* of one rank's kernel */
+    uint64_t push_bytes;          /* from so many on all_reduce stores and does not load */
     uint64_t staging_bytes;       /* of what is shared, that it holds: mem, state, far */
     void *mem;                    /* owned: what peers write to; pinned where devices are cut off */
     bool cut; /* some devices of the process do not address each other: only mem is reached */
@@ -167,6 +168,9 @@ struct tw_gpu_shape {
     uint32_t blocks, threads;
 };
 
+/** Bytes from which an all_reduce stores into peers rather than loads from them; mates as gpu has
+ * them. */
+uint64_t tw_gpu_push_bytes(int size, uint64_t mates);
 /** Kernel and launch of a collective, from what is equal on all ranks. */
 void tw_gpu_shape(const struct tw_gpu *gpu, const struct tw_call *call, struct tw_gpu_shape *shape);
 /** As twill_comm_choice tells them. */

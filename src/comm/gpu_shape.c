@@ -15,6 +15,8 @@ _Static_assert(TW_GK_PREMUL == TW_REDOP_PREMUL_SUM, "kernels know created sums b
 #define DIRECT_BLOCKS_MOST 64u
 #define RING_BLOCKS_MOST (TW_GK_SLOTS_MAX / TW_GK_SLOTS / 2) /* a block's groups make two rings */
 #define RING_BLOCK_BYTES ((uint64_t)16 << 10)                /* worth a block */
+#define PUSH_BYTES                                                                                 \
+    ((uint64_t)64 << 20) /* from there on a link moves more by stores than by loads */
 #define DIRECT_BLOCK_BYTES ((uint64_t)8 << 10)
 
 /* Which blocks go where. */
@@ -90,12 +92,32 @@ static bool all_reach(const struct tw_gpu *gpu, const struct tw_call *call)
     return info->coll != TW_COLL_ALL_REDUCE || tw_gpu_reg_word(gpu, call->out, bytes) != 0;
 }
 
+static uint64_t mask_all(int size) { return size == 64 ? UINT64_MAX : (UINT64_C(1) << size) - 1; }
+
+/* Ranks of one device have no link between them. */
+uint64_t tw_gpu_push_bytes(int size, uint64_t mates)
+{
+    return mates == mask_all(size) ? UINT64_MAX : PUSH_BYTES;
+}
+
+/* Sums go right into everybody's output, shares by rings. */
+static bool pushes(const struct tw_gpu *gpu, const struct tw_call *call, uint64_t bytes)
+{
+    if (call->info.coll != TW_COLL_ALL_REDUCE)
+        return false;
+    return call->info.op == TW_REDOP_PREMUL_SUM ? gpu->all_here
+                                                : bytes >= gpu->push_bytes && all_reach(gpu, call);
+}
+
 static void shape_sums(const struct tw_gpu *gpu, const struct tw_call *call, uint64_t bytes,
                        struct tw_gpu_shape *shape)
 {
     const bool all = call->info.coll == TW_COLL_ALL_REDUCE;
 
-    if (all_reach(gpu, call)) {
+    if (pushes(gpu, call, bytes)) {
+        shape->kernel = TW_GK_PUSH_ALL;
+        shape_blocks(gpu, bytes, RING_BLOCK_BYTES, RING_BLOCKS_MOST, shape);
+    } else if (all_reach(gpu, call)) {
         shape->kernel = all ? TW_GK_DIRECT_ALL : TW_GK_DIRECT_SCATTER;
         shape_blocks(gpu, all ? bytes / (uint64_t)gpu->comm->size : bytes, DIRECT_BLOCK_BYTES,
                      DIRECT_BLOCKS_MOST, shape);
@@ -142,6 +164,7 @@ static const char *const algo_names[TW_GK_KERNELS] = {
     [TW_GK_LINE_MOVE] = "direct",
     [TW_GK_RING_SCATTER] = "direct",
     [TW_GK_RING_ALL] = "two_shot_put",
+    [TW_GK_PUSH_ALL] = "two_shot_put",
     [TW_GK_RING_MOVE] = "direct",
     [TW_GK_DIRECT_SCATTER] = "direct_get",
     [TW_GK_DIRECT_ALL] = "two_shot_get",
@@ -154,8 +177,9 @@ static const char *const algo_names[TW_GK_KERNELS] = {
 static const char *const proto_names[TW_GK_KERNELS] = {
     [TW_GK_LINE_REDUCE] = "lines", [TW_GK_LINE_MOVE] = "lines", [TW_GK_RING_SCATTER] = "rings",
     [TW_GK_RING_ALL] = "rings",    [TW_GK_RING_MOVE] = "rings", [TW_GK_DIRECT_SCATTER] = "direct",
-    [TW_GK_DIRECT_ALL] = "direct", [TW_GK_SCATTER_V] = "rings", [TW_GK_MOVE_V] = "rings",
-    [TW_GK_P2P_FEW] = "rings",     [TW_GK_P2P_MANY] = "rings",  [TW_GK_PLAN] = "fifo",
+    [TW_GK_DIRECT_ALL] = "direct", [TW_GK_PUSH_ALL] = "direct", [TW_GK_SCATTER_V] = "rings",
+    [TW_GK_MOVE_V] = "rings",      [TW_GK_P2P_FEW] = "rings",   [TW_GK_P2P_MANY] = "rings",
+    [TW_GK_PLAN] = "fifo",
 };
 
 const char *tw_gpu_algo_name(const struct tw_gpu_shape *shape) { return algo_names[shape->kernel]; }
@@ -171,8 +195,6 @@ static bool output_is_free(const struct traffic *traffic, const struct tw_call *
     return !(traffic->many_in && traffic->many_out && call->in == call->out);
 }
 
-static uint64_t mask_all(int size) { return size == 64 ? UINT64_MAX : (UINT64_C(1) << size) - 1; }
-
 /* Peers are told where the buffers lie, if they can reach them. */
 static void reach_in(const struct tw_gpu *gpu, const struct tw_call *call, uint64_t bytes,
                      struct tw_gk_call *out)
@@ -187,6 +209,12 @@ static void reach_out(const struct tw_gpu *gpu, const struct tw_call *call, uint
     out->out_word =
         gpu->all_here ? (uint64_t)(uintptr_t)call->out : tw_gpu_reg_word(gpu, call->out, bytes);
     out->direct = out->out_word != 0 || out->in_word != 0;
+}
+
+/* Kernels that are chosen only where everybody's output is reached. */
+static bool all_written(enum tw_gk_kernel kernel)
+{
+    return kernel == TW_GK_DIRECT_ALL || kernel == TW_GK_DIRECT_SCATTER || kernel == TW_GK_PUSH_ALL;
 }
 
 void tw_gpu_fill(const struct tw_gpu *gpu, const struct tw_call *call,
@@ -215,7 +243,8 @@ void tw_gpu_fill(const struct tw_gpu *gpu, const struct tw_call *call,
         reach_in(gpu, call, traffic.many_in ? bytes * (uint64_t)gpu->comm->size : bytes, out);
     if (shape->kernel == TW_GK_MOVE_V && traffic.takes && output_is_free(&traffic, call))
         reach_out(gpu, call, tw_gpu_out_bytes(call), out);
-    if (shape->kernel == TW_GK_DIRECT_ALL || shape->kernel == TW_GK_DIRECT_SCATTER ||
+    out->lanes = shape->kernel == TW_GK_RING_ALL ? 2 : 1;
+    if (all_written(shape->kernel) ||
         ((shape->kernel == TW_GK_RING_ALL || shape->kernel == TW_GK_RING_MOVE) && traffic.takes &&
          output_is_free(&traffic, call)))
         reach_out(gpu, call, traffic.many_out ? bytes * (uint64_t)gpu->comm->size : bytes, out);

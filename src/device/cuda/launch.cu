@@ -49,6 +49,7 @@ static const void *kernel_find(enum tw_gk_kernel kernel, twill_type_t type)
     case TW_GK_RING_SCATTER:
         return row != nullptr ? (const void *)row->scatter : nullptr;
     case TW_GK_RING_ALL:
+    case TW_GK_PUSH_ALL:
         return row != nullptr ? (const void *)row->all : nullptr;
     case TW_GK_DIRECT_SCATTER:
         return row != nullptr ? (const void *)row->direct_scatter : nullptr;

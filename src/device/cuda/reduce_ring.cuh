@@ -106,6 +106,12 @@ template <class N, tw_sharing SHARING> struct tw_summer {
             tw_slot_sent(me, rings, 0, slot, me->thread);
     }
 
+    /* With one lane a peer that is in another call has neither an output nor slots for sums. */
+    __device__ inline bool sum_by_ring(int peer) const
+    {
+        return ALL && rings->lanes == 2 && rings->out[peer] == nullptr;
+    }
+
     /* The own share's piece is summed; of an all_reduce, everybody gets it. A slot is given back
      * before the sums are stored, which then need not be waited for. */
     __device__ inline void reduce(uint64_t number)
@@ -114,7 +120,7 @@ template <class N, tw_sharing SHARING> struct tw_summer {
         const struct tw_share own = piece(me->call->rank, number);
         const uint32_t slot = number % TW_GK_SLOTS;
         const bool peer = tw_is_peer(me, me->thread);
-        const bool by_ring = ALL && peer && rings->out[me->thread] == nullptr;
+        const bool by_ring = peer && sum_by_ring(me->thread);
         uint4 unit[TW_SLOT_UNITS];
 
         if (own.bytes == 0)
@@ -130,7 +136,7 @@ template <class N, tw_sharing SHARING> struct tw_summer {
         if (peer)
             tw_slot_release(me, rings, 0, slot, me->thread);
         put_piece(own, slot, unit);
-        if (!ALL)
+        if (!ALL || rings->lanes == 1)
             return;
         tw_group_sync();
         if (by_ring)
@@ -198,7 +204,7 @@ template <class N, tw_sharing SHARING> struct tw_summer {
 
             if (rings->out[peer] != nullptr)
                 tw_piece_put(rings->out[peer] + out_at, unit, bytes, elem, me->thread);
-            else
+            else if (sum_by_ring(peer))
                 tw_slot_store(tw_slot(me, rings, peer, call->rank, 1, slot), unit, bytes,
                               me->thread);
         }
@@ -286,7 +292,7 @@ static __device__ inline void tw_ring_run(const struct tw_gk_launch *launch,
     struct tw_block *me = &summer.adder.me;
     const uint64_t writes = SHARING == TW_SHARE_ALL ? me->call->sends : 0;
 
-    tw_rings_begin(me, rings, SHARING == TW_SHARE_ALL ? 2 : 1, writes);
+    tw_rings_begin(me, rings, SHARING == TW_SHARE_ALL ? me->call->lanes : 1, writes);
     if (rings->ring < rings->count)
         summer.run();
     tw_compare(me);

@@ -164,6 +164,7 @@ struct tw_gk_call {
     uint32_t words[TW_GK_WORDS]; /* of its record */
     uint32_t elem_bytes;
     uint32_t direct;            /* not 0: peers write to `out`, which out_word tells them */
+    uint32_t lanes;             /* of rings: 1, or 2 where sums go by rings too */
     uint64_t in_word, out_word; /* what records say; 0: by ring; of a plan: its hash */
     const uint64_t *bases;      /* [slots][size]: where ranks' registered memory begins */
 };
@@ -316,6 +317,7 @@ enum tw_gk_kernel {
     TW_GK_DIRECT_SCATTER, /* as RING_SCATTER and RING_ALL, where everybody reads everybody's input
                            */
     TW_GK_DIRECT_ALL,
+    TW_GK_PUSH_ALL, /* as RING_ALL, where everybody writes to everybody's output: the same kernel */
     TW_GK_SCATTER_V, /* sums of blocks that differ */
     TW_GK_MOVE_V,    /* blocks that differ are put in their places */
     TW_GK_P2P_FEW,   /* sends and receives, TW_GK_OPS_FEW at most */
