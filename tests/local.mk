@@ -17,15 +17,21 @@ check-aside:
 check-alone:
 	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(filter-out $(TESTS_ASIDE),$(TESTS))'
 
+# TW_PCH_BUSY is for tests with TW_CXX_BUSY that use GoogleTest: to each level of optimization its own
+# compiled header, or the compiler takes none. No TW_PCH, neither.
 EXTRA_DIST += tests/pch.hh
 if QUICK_TESTS
 AM_CXXFLAGS += -O0 $(TW_PCH)
-TW_PCH = -Winvalid-pch -include tests/pch.hh
 TW_CXX_BUSY += -O1
-BUILT_SOURCES += tests/pch.hh.gch
-CLEANFILES += tests/pch.hh.gch
+TW_PCH = -Winvalid-pch -include tests/pch.hh
+TW_PCH_BUSY = $(TW_PCH:pch.hh=pch_busy.hh)
+TW_PCH_COMPILE = $(CXX) $(GTEST_CFLAGS) $(CPPFLAGS) $(TW_CXXFLAGS) $(TW_SAN)
+BUILT_SOURCES += tests/pch.hh.gch tests/pch_busy.hh.gch
+CLEANFILES += tests/pch.hh.gch tests/pch_busy.hh.gch
 tests/pch.hh.gch: $(srcdir)/tests/pch.hh Makefile
 	@$(MKDIR_P) tests
-	$(AM_V_CXX)$(CXX) $(GTEST_CFLAGS) $(CPPFLAGS) $(TW_CXXFLAGS) $(TW_SAN) -O0 $(CXXFLAGS) \
-		$(TW_PCH_FLAGS) -x c++-header $(srcdir)/tests/pch.hh -o $@
+	$(AM_V_CXX)$(TW_PCH_COMPILE) -O0 $(CXXFLAGS) $(TW_PCH_FLAGS) -x c++-header $(srcdir)/tests/pch.hh -o $@
+tests/pch_busy.hh.gch: $(srcdir)/tests/pch.hh Makefile
+	@$(MKDIR_P) tests
+	$(AM_V_CXX)$(TW_PCH_COMPILE) -O1 $(CXXFLAGS) $(TW_PCH_FLAGS) -x c++-header $(srcdir)/tests/pch.hh -o $@
 endif

@@ -11,5 +11,5 @@ tests_algo_test_algo_SOURCES = \
 	tests/algo/test_only_rank.cc \
 	tests/algo/cases.hh tests/algo/model.hh tests/plan/contract.hh
 tests_algo_test_algo_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(GTEST_CFLAGS)
-tests_algo_test_algo_CXXFLAGS = $(TW_CXX_BUSY)
+tests_algo_test_algo_CXXFLAGS = $(TW_CXX_BUSY) $(TW_PCH_BUSY)
 tests_algo_test_algo_LDADD = libtwill_core.la -lgtest_main $(GTEST_LIBS)

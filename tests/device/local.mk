@@ -12,5 +12,5 @@ tests_device_test_device_SOURCES = \
 	tests/device/kernels.h tests/device/test_convert.cc tests/device/test_reduce.cc \
 	tests/device/test_reduce_16bit.cc tests/device/test_reduce_mode.cc
 tests_device_test_device_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(GTEST_CFLAGS)
-tests_device_test_device_CXXFLAGS = $(TW_CXX_BUSY)
+tests_device_test_device_CXXFLAGS = $(TW_CXX_BUSY) $(TW_PCH_BUSY)
 tests_device_test_device_LDADD = libtwill_core.la $(GTEST_LIBS) -lgtest_main -lgtest -lpthread

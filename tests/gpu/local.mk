@@ -14,6 +14,6 @@ if HAVE_CUDA
 check_PROGRAMS += tests/gpu/test_gpu
 tests_gpu_test_gpu_SOURCES = tests/gpu/main.cc $(gpu_tests)
 tests_gpu_test_gpu_CPPFLAGS = $(AM_CPPFLAGS) $(GTEST_CFLAGS) -I$(top_srcdir)/tests
-tests_gpu_test_gpu_CXXFLAGS = $(TW_CXX_BUSY)
+tests_gpu_test_gpu_CXXFLAGS = $(TW_CXX_BUSY) $(TW_PCH_BUSY)
 tests_gpu_test_gpu_LDADD = libtwill_core.la $(GTEST_LIBS) -lgtest -lpthread
 endif

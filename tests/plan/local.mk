@@ -22,5 +22,5 @@ tests_plan_test_mutate_SOURCES = \
 	tests/plan/hand.cc tests/plan/hand.hh \
 	tests/plan/naive.cc tests/plan/naive.hh tests/plan/contract.hh
 tests_plan_test_mutate_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests $(GTEST_CFLAGS)
-tests_plan_test_mutate_CXXFLAGS = $(TW_CXX_BUSY)
+tests_plan_test_mutate_CXXFLAGS = $(TW_CXX_BUSY) $(TW_PCH_BUSY)
 tests_plan_test_mutate_LDADD = libtwill_core.la -lgtest_main $(GTEST_LIBS)
