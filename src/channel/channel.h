@@ -78,6 +78,20 @@ const char *tw_chan_transport(const struct tw_chan *chan, int peer); /* "self", 
 uint64_t tw_chan_staging_bytes(const struct tw_chan *chan);
 size_t tw_chan_fifo_size(const struct tw_chan *chan);
 
+#define TW_CHAN_NETS 2
+/* A descriptor that every peer may take who is told the token. Caller's storage. */
+struct tw_chan_offer {
+    uint64_t token[2];
+    int fd;                            /* owned; -1: none */
+    struct tw_offer *on[TW_CHAN_NETS]; /* owned */
+};
+/** Takes fd over, also on errors. */
+enum twill_status tw_chan_offer(struct tw_chan *chan, int fd, struct tw_chan_offer *offer);
+void tw_chan_withdraw(struct tw_chan_offer *offer);
+/** What another rank offers. fd: out, the caller's. Blocks, 10 s at most. ERR_PEER: it has
+ * withdrawn it, or is gone. */
+enum twill_status tw_chan_take(struct tw_chan *chan, int peer, const uint64_t token[2], int *fd);
+
 void *tw_chan_board(struct tw_chan *chan); /* own, writable, zeroed at creation */
 const void *tw_chan_peer_board(const struct tw_chan *chan, int peer);
 void *tw_chan_scratch(struct tw_chan *chan);

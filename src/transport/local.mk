@@ -4,6 +4,7 @@ libtwill_core_la_SOURCES += \
 	src/transport/slots.c src/transport/slots.h \
 	src/transport/fifo.c src/transport/fifo.h \
 	src/transport/rma.c src/transport/rma.h \
+	src/transport/offer.c src/transport/offer.h \
 	src/transport/cma.c src/transport/cma.h \
 	src/transport/hostmem.c src/transport/hostmem.h \
 	src/transport/self.c \

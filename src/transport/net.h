@@ -17,9 +17,10 @@ struct tw_net {
     struct tw_net_config config;
     struct tw_shm staging; /* fd -1: anonymous memory */
     struct tw_pool *pool;
-    pthread_mutex_t lock;    /* guards retired, mrs and, in shm, everything of the table */
+    pthread_mutex_t lock;    /* guards retired, mrs, offers and, in shm, all of the table */
     struct tw_fifo *retired; /* receive ends whose senders may still write */
     struct tw_mr *mrs;       /* registered */
+    struct tw_offer *offers; /* descriptors that peers may take */
     uint64_t next_id;        /* of mrs */
     struct tw_ep *self;      /* self: the one ep. shm: NULL */
     struct tw_shm_net *shm;  /* owned; self: NULL */

@@ -84,7 +84,8 @@ enum twill_status tw_shm_greet(struct tw_net *net, int fd, const struct tw_proc_
 /** Accepting side: proves, then does what is asked. Takes fd over. */
 enum twill_status tw_shm_receive(struct tw_net *net, int fd, const uint8_t key[TW_KEY_BYTES],
                                  const struct tw_sock_wait *wait);
-/** Ask the peer for the descriptor of memory that it registered. Blocks, 10 s at most. */
+/** Ask the peer for a descriptor: of memory that it registered, or offered. Blocks, 10 s at most.
+ */
 enum twill_status tw_shm_fetch(struct tw_ep *ep, const uint64_t token[2], int *fd);
 
 /* ---- service thread (shm_service.c) --------------------------------------------------------- */

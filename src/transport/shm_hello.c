@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "transport/cma.h"
+#include "transport/offer.h"
 #include "transport/rma.h"
 #include "transport/shm.h"
 #include "transport/shm_wire.h"
@@ -278,6 +279,9 @@ static enum twill_status fetch_answer(struct tw_net *net, int fd,
                                       const struct tw_sock_wait *wait)
 {
     int found = tw_mr_fd(net, fetch->token);
+    if (found < 0) {
+        found = tw_offer_fd(net, fetch->token);
+    }
     struct tw_shm_wire_fetched fetched = {.head = head_of(TW_SHM_WIRE_FETCH), .found = found >= 0};
     enum twill_status status = tw_sock_send_msg(fd, &fetched, sizeof(fetched), wait);
     if (found >= 0) {
@@ -339,7 +343,7 @@ static enum twill_status fetch_ask(int conn, const uint8_t key[TW_KEY_BYTES],
         status = head_check(&fetched.head, bytes, TW_SHM_WIRE_FETCH, sizeof(fetched));
     }
     if (status == TWILL_OK && fetched.found != 1) {
-        status = tw_fail(TWILL_ERR_PEER, "peer has deregistered the memory that is imported");
+        status = tw_fail(TWILL_ERR_PEER, "peer no longer has the memory that is imported");
     }
     return status == TWILL_OK ? tw_sock_recv_fd(conn, fd, wait) : status;
 }

@@ -157,6 +157,20 @@ struct tw_rma_ops {
     enum twill_status (*flush)(struct tw_ep *ep); /* OK: everything issued has landed; INPROGRESS */
 };
 
+/*
+ * Descriptors. Who is connected and knows an offer's token takes a duplicate of the descriptor, as
+ * often as it likes, until the offer is withdrawn. Tokens are random and the offerer's to tell.
+ */
+struct tw_offer;
+/** fd: borrowed until withdrawn */
+enum twill_status tw_net_offer(struct tw_net *net, int fd, const uint64_t token[2],
+                               struct tw_offer **offer);
+/** NULL: nothing. */
+void tw_net_withdraw(struct tw_offer *offer);
+/** What the ep's peer offers. fd: out, the caller's. Blocks, 10 s at most. ERR_PEER: it offers no
+ * such thing (any more), or is gone. */
+enum twill_status tw_ep_take(struct tw_ep *ep, const uint64_t token[2], int *fd);
+
 struct tw_transport {
     const struct tw_net_ops *net;
     const struct tw_fifo_ops *fifo;

@@ -2,6 +2,8 @@
 /* Knows: chans of 2 to 8 ranks as threads, as processes and mixed.
  * Never knows: how the transports are made. */
 #include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "chans.h"
 
@@ -112,6 +114,52 @@ TEST_P(Chan, ScratchAndSignalsReachThePeer)
                 sched_yield();
             EXPECT_EQ(pattern(i, me.rank, 9), static_cast<uint64_t *>(tw_chan_scratch(me.chan))[i]);
         }
+    });
+}
+
+/* What a rank offers all others get, as often as they ask, until it is withdrawn. */
+TEST_P(Chan, DescriptorsGoToWhoKnowsTheirToken)
+{
+    run(GetParam(), Options(), [](Rank &me) {
+        const uint64_t none[2] = {1, 2};
+        struct tw_chan_offer offers[2];
+        for (int n = 0; n < 2; n++) {
+            const int fd = memfd_create("test", MFD_CLOEXEC);
+            const uint64_t value = pattern(me.rank, n, 3);
+            ASSERT_EQ((ssize_t)sizeof(value), write(fd, &value, sizeof(value)));
+            ASSERT_EQ(TWILL_OK, tw_chan_offer(me.chan, fd, &offers[n]));
+            memcpy(static_cast<uint64_t *>(tw_chan_board(me.chan)) + n * 2, offers[n].token, 16);
+        }
+        me.place->meeting.meet();
+        for (int i = 0; i < me.size; i++) {
+            int fd = -1;
+            if (i == me.rank)
+                continue;
+            auto *tokens = static_cast<const uint64_t *>(tw_chan_peer_board(me.chan, i));
+            for (int n : {1, 0, 1}) {
+                uint64_t value = 0;
+                ASSERT_EQ(TWILL_OK, tw_chan_take(me.chan, i, tokens + n * 2, &fd))
+                    << tw_fail_text();
+                EXPECT_EQ((ssize_t)sizeof(value), pread(fd, &value, sizeof(value), 0));
+                EXPECT_EQ(pattern(i, n, 3), value);
+                close(fd);
+            }
+            EXPECT_EQ(TWILL_ERR_PEER, tw_chan_take(me.chan, i, none, &fd));
+        }
+        me.place->meeting.meet();
+        tw_chan_withdraw(&offers[0]);
+        me.place->meeting.meet();
+        for (int i = 0; i < me.size; i++) {
+            int fd = -1;
+            if (i == me.rank)
+                continue;
+            auto *tokens = static_cast<const uint64_t *>(tw_chan_peer_board(me.chan, i));
+            EXPECT_EQ(TWILL_ERR_PEER, tw_chan_take(me.chan, i, tokens, &fd));
+            EXPECT_EQ(TWILL_OK, tw_chan_take(me.chan, i, tokens + 2, &fd));
+            close(fd);
+        }
+        me.place->meeting.meet();
+        tw_chan_withdraw(&offers[1]);
     });
 }
 
