@@ -68,7 +68,8 @@ static int device_of(const void *ptr)
     void *base = NULL;
     size_t bytes = 0;
     if (!tw_cuda_device_count() || tw_failed(tw_cuda_memory_find(ptr, &memory)) ||
-        memory.kind != TW_CUDA_DEVICE || tw_failed(tw_cuda_memory_range(ptr, &base, &bytes)))
+        memory.kind != TW_CUDA_DEVICE || memory.apart ||
+        tw_failed(tw_cuda_memory_range(ptr, &base, &bytes)))
         return -1;
     return base == ptr ? memory.device : -1;
 }

@@ -64,6 +64,8 @@ enum tw_cuda_kind {
 struct tw_cuda_memory {
     enum tw_cuda_kind kind;
     int device; /* of DEVICE and MANAGED; else -1 */
+    bool apart; /* DEVICE, but not from cudaMalloc: no IPC handle, and devices that reach its device
+                   reach it only if they were let (tw_cuda_access_find) */
 };
 /** What ptr points into. Never dereferences it. */
 enum twill_status tw_cuda_memory_find(const void *ptr, struct tw_cuda_memory *found);
@@ -79,12 +81,52 @@ enum twill_status tw_cuda_peer_enable(int device, int peer, bool *can);
 
 #define TW_CUDA_IPC_BYTES 64
 /** Handle of the whole allocation that ptr, from tw_cuda_alloc or the user's cudaMalloc, lies in.
- * ERR_UNSUPPORTED: memory of another kind (VMM). */
+ * ERR_UNSUPPORTED: memory that is `apart`. */
 enum twill_status tw_cuda_ipc_export(const void *ptr, uint8_t handle[TW_CUDA_IPC_BYTES]);
 /** Address, for kernels on `device`, of another process's allocation. Takes milliseconds. */
 enum twill_status tw_cuda_ipc_open(int device, const uint8_t handle[TW_CUDA_IPC_BYTES],
                                    void **base);
 void tw_cuda_ipc_close(int device, void *base);
+
+/* ---- memory that is `apart` (cuda_rt_vmm.c)
+ * ------------------------------------------------------
+ */
+
+enum tw_cuda_origin {
+    TW_CUDA_MAPPED, /* by cuMemMap: pieces side by side, each of which devices are let into alone */
+    TW_CUDA_POOL,   /* cudaMallocAsync: devices are let into a pool's memory, all of it */
+    TW_CUDA_OTHER,  /* the driver knows neither: whom it lets in is not known */
+};
+struct tw_cuda_access {
+    enum tw_cuda_origin origin;
+    int lacking; /* the first of the devices that may not both read and write; -1: none */
+};
+/** Which of `devices` may not use the `bytes` bytes at ptr, at least 1, which are `apart` on
+ * `device`. Nothing is kept: the answer is of now. ERR_INVALID: not all of it is mapped */
+enum twill_status tw_cuda_access_find(int device, const void *ptr, size_t bytes, const int *devices,
+                                      int count, struct tw_cuda_access *found);
+/** Let `devices` use that memory, which is MAPPED or of a POOL: the pieces that it touches, or all
+ * of the pool's. ERR_UNSUPPORTED: CUDA refuses; some may have been let in */
+enum twill_status tw_cuda_access_give(int device, const void *ptr, size_t bytes, const int *devices,
+                                      int count);
+
+/** The piece, mapped by cuMemMap, that ptr on `device` lies in. ERR_UNSUPPORTED: ptr is of a pool,
+ * or something else; ERR_INVALID: nothing is mapped there. */
+enum twill_status tw_cuda_piece_find(int device, const void *ptr, void **base, size_t *bytes);
+/** A descriptor, the caller's, by which other processes map that piece. ERR_UNSUPPORTED: it was
+ * made without CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR. */
+enum twill_status tw_cuda_piece_export(int device, const void *ptr, int *fd);
+
+/* Pieces of another process, mapped side by side. Caller's storage, zeroed. */
+struct tw_cuda_span {
+    void *base;
+    size_t bytes, mapped; /* of addresses; those from base on that are mapped */
+};
+enum twill_status tw_cuda_span_reserve(int device, size_t bytes, struct tw_cuda_span *span);
+/** The next piece, for kernels on `device`. fd: the caller's */
+enum twill_status tw_cuda_span_map(int device, struct tw_cuda_span *span, size_t bytes, int fd);
+/** Nothing uses it any more. One that was never reserved: nothing. */
+void tw_cuda_span_free(int device, struct tw_cuda_span *span);
 
 /* ---- streams and events ------------------------------------------------------------------------
  */

@@ -67,6 +67,45 @@ enum twill_status tw_cuda_ipc_open(int device UNUSED,
 
 void tw_cuda_ipc_close(int device UNUSED, void *base UNUSED) {}
 
+enum twill_status tw_cuda_access_find(int device UNUSED, const void *ptr UNUSED,
+                                      size_t bytes UNUSED, const int *devices UNUSED,
+                                      int count UNUSED, struct tw_cuda_access *found UNUSED)
+{
+    return none();
+}
+
+enum twill_status tw_cuda_access_give(int device UNUSED, const void *ptr UNUSED,
+                                      size_t bytes UNUSED, const int *devices UNUSED,
+                                      int count UNUSED)
+{
+    return none();
+}
+
+enum twill_status tw_cuda_piece_find(int device UNUSED, const void *ptr UNUSED, void **base UNUSED,
+                                     size_t *bytes UNUSED)
+{
+    return none();
+}
+
+enum twill_status tw_cuda_piece_export(int device UNUSED, const void *ptr UNUSED, int *fd UNUSED)
+{
+    return none();
+}
+
+enum twill_status tw_cuda_span_reserve(int device UNUSED, size_t bytes UNUSED,
+                                       struct tw_cuda_span *span UNUSED)
+{
+    return none();
+}
+
+enum twill_status tw_cuda_span_map(int device UNUSED, struct tw_cuda_span *span UNUSED,
+                                   size_t bytes UNUSED, int fd UNUSED)
+{
+    return none();
+}
+
+void tw_cuda_span_free(int device UNUSED, struct tw_cuda_span *span UNUSED) {}
+
 enum twill_status tw_cuda_stream_create(int device UNUSED, void **stream UNUSED) { return none(); }
 void tw_cuda_stream_destroy(int device UNUSED, void *stream UNUSED) {}
 enum twill_status tw_cuda_stream_wait(int device UNUSED, void *stream UNUSED) { return none(); }

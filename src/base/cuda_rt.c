@@ -63,6 +63,14 @@ void tw_cuda_note(cudaError_t error, const char *call, int device)
     tw_warn(TW_SUB_BASE, "%s", text);
 }
 
+enum twill_status tw_cuda_driver_check(CUresult result, const char *call, int device)
+{
+    if (result == CUDA_SUCCESS)
+        return TWILL_OK;
+    return tw_fail(result == CUDA_ERROR_OUT_OF_MEMORY ? TWILL_ERR_NOMEM : TWILL_ERR_SYSTEM,
+                   "%s on device %d: CUDA driver error %d", call, device, (int)result);
+}
+
 /* ---- the first call ----------------------------------------------------------------------------
  */
 
@@ -158,14 +166,6 @@ void tw_cuda_versions(int *driver, int *runtime)
 /* ---- the thread's device -----------------------------------------------------------------------
  */
 
-static enum twill_status driver_check(CUresult result, const char *call, int device)
-{
-    if (result == CUDA_SUCCESS)
-        return TWILL_OK;
-    return tw_fail(result == CUDA_ERROR_OUT_OF_MEMORY ? TWILL_ERR_NOMEM : TWILL_ERR_SYSTEM,
-                   "%s on device %d: CUDA driver error %d", call, device, (int)result);
-}
-
 /* Two threads may hold it twice: it is never let go. */
 static enum twill_status context_get(int device, CUcontext *context)
 {
@@ -174,9 +174,10 @@ static enum twill_status context_get(int device, CUcontext *context)
         return TWILL_OK;
     CUdevice handle;
     enum twill_status status =
-        driver_check(cuda.device_get(&handle, device), "cuDeviceGet", device);
+        tw_cuda_driver_check(cuda.device_get(&handle, device), "cuDeviceGet", device);
     if (!tw_failed(status))
-        status = driver_check(cuda.retain(context, handle), "cuDevicePrimaryCtxRetain", device);
+        status =
+            tw_cuda_driver_check(cuda.retain(context, handle), "cuDevicePrimaryCtxRetain", device);
     if (!tw_failed(status))
         atomic_store_explicit(&contexts[device], *context, memory_order_release);
     return status;
@@ -184,7 +185,7 @@ static enum twill_status context_get(int device, CUcontext *context)
 
 static enum twill_status context_push(int device, CUcontext context, struct tw_cuda_place *place)
 {
-    enum twill_status status = driver_check(cuda.push(context), "cuCtxPushCurrent", device);
+    enum twill_status status = tw_cuda_driver_check(cuda.push(context), "cuCtxPushCurrent", device);
     place->pushed = !tw_failed(status);
     return status;
 }

@@ -43,6 +43,8 @@ void *tw_cuda_driver_entry(const char *name);
 enum twill_status tw_cuda_check(cudaError_t error, const char *call, int device);
 /** The same where nobody can be told: a warning in the log. */
 void tw_cuda_note(cudaError_t error, const char *call, int device);
+/** As tw_cuda_check, for the driver, which has numbers. */
+enum twill_status tw_cuda_driver_check(CUresult result, const char *call, int device);
 
 #ifdef __cplusplus
 }

@@ -106,12 +106,12 @@ static void attributes_entry(void)
 /* Before every call: one question to the driver, for which no context is needed. */
 enum twill_status tw_cuda_memory_find(const void *ptr, struct tw_cuda_memory *found)
 {
-    unsigned type = 0, managed = 0;
+    unsigned type = 0, managed = 0, ipc = 0;
     int device = -1;
-    CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                                   CU_POINTER_ATTRIBUTE_IS_MANAGED,
-                                   CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
-    void *values[] = {&type, &managed, &device};
+    CUpointer_attribute which[] = {
+        CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+        CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE};
+    void *values[] = {&type, &managed, &device, &ipc};
     enum twill_status status = tw_cuda_ready();
     if (tw_failed(status))
         return status;
@@ -119,7 +119,7 @@ enum twill_status tw_cuda_memory_find(const void *ptr, struct tw_cuda_memory *fo
     if (!ask_attributes)
         return tw_fail(TWILL_ERR_SYSTEM, "CUDA's driver has no cuPointerGetAttributes");
     CUresult result =
-        ptr ? ask_attributes(3, which, values, (CUdeviceptr)(uintptr_t)ptr) : CUDA_SUCCESS;
+        ptr ? ask_attributes(4, which, values, (CUdeviceptr)(uintptr_t)ptr) : CUDA_SUCCESS;
     if (result != CUDA_SUCCESS && result != CUDA_ERROR_INVALID_VALUE)
         return tw_fail(TWILL_ERR_SYSTEM, "cuPointerGetAttributes: CUDA driver error %d",
                        (int)result);
@@ -131,24 +131,16 @@ enum twill_status tw_cuda_memory_find(const void *ptr, struct tw_cuda_memory *fo
                                                  : TW_CUDA_PINNED;
     if (found->kind != TW_CUDA_PINNED)
         found->device = device;
+    found->apart = found->kind == TW_CUDA_DEVICE && !ipc;
     return TWILL_OK;
 }
 
 typedef CUresult range_call(CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr);
-typedef CUresult attribute_call(void *value, CUpointer_attribute which, CUdeviceptr ptr);
 
 static range_call *range_entry(void)
 {
     void *entry = tw_cuda_driver_entry("cuMemGetAddressRange");
     range_call *call;
-    memcpy(&call, &entry, sizeof call);
-    return call;
-}
-
-static attribute_call *attribute_entry(void)
-{
-    void *entry = tw_cuda_driver_entry("cuPointerGetAttribute");
-    attribute_call *call;
     memcpy(&call, &entry, sizeof call);
     return call;
 }
@@ -186,17 +178,6 @@ enum twill_status tw_cuda_memory_range(const void *ptr, void **base, size_t *byt
 
 _Static_assert(sizeof(cudaIpcMemHandle_t) == TW_CUDA_IPC_BYTES, "the size of CUDA's handle");
 
-/* The device of ptr is entered. */
-static bool ipc_capable(const void *ptr)
-{
-    attribute_call *attribute = attribute_entry();
-    int capable = 0;
-    return attribute &&
-           attribute(&capable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
-                     (CUdeviceptr)(uintptr_t)ptr) == CUDA_SUCCESS &&
-           capable;
-}
-
 enum twill_status tw_cuda_ipc_export(const void *ptr, uint8_t handle[TW_CUDA_IPC_BYTES])
 {
     struct tw_cuda_memory memory;
@@ -211,7 +192,7 @@ enum twill_status tw_cuda_ipc_export(const void *ptr, uint8_t handle[TW_CUDA_IPC
     status = tw_cuda_enter(memory.device, &place);
     if (tw_failed(status))
         return status;
-    if (!ipc_capable(ptr))
+    if (memory.apart)
         status = tw_fail(TWILL_ERR_UNSUPPORTED,
                          "memory at %p of device %d is not from cudaMalloc (mapped by VMM, or of a "
                          "pool): no IPC handle",

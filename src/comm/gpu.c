@@ -260,6 +260,7 @@ static enum twill_status peers_reach(struct tw_gpu *gpu, const struct tw_gpu_ent
         gpu->here[comm->rank] = true;
         gpu->all_here = false;
     }
+    tw_gpu_others_find(gpu, peers);
     return tw_failed(status) ? status : table_set(gpu, table);
 }
 

@@ -49,14 +49,16 @@ struct tw_gpu {
     uint64_t staging_bytes;       /* of what is shared, that it holds: mem, state, far */
     void *mem;                    /* owned: what peers write to; pinned where devices are cut off */
     bool cut; /* some devices of the process do not address each other: only mem is reached */
-    struct tw_gk_state *state;       /* owned, on the device */
-    struct tw_gk_host *host;         /* owned, pinned */
-    char **far;                      /* owned, on the device; NULL: few ranks */
-    void **opened;                   /* owned, [size]: mappings of other processes' memory */
-    struct tw_gk_call base;          /* what all calls of the rank have in common */
-    struct tw_gk_pair *pairs;        /* owned, [size]: of the call that is being given */
-    bool all_here;                   /* all ranks are in this process */
-    bool here[TW_GK_RANKS_MAX];      /* which are */
+    struct tw_gk_state *state;   /* owned, on the device */
+    struct tw_gk_host *host;     /* owned, pinned */
+    char **far;                  /* owned, on the device; NULL: few ranks */
+    void **opened;               /* owned, [size]: mappings of other processes' memory */
+    struct tw_gk_call base;      /* what all calls of the rank have in common */
+    struct tw_gk_pair *pairs;    /* owned, [size]: of the call that is being given */
+    bool all_here;               /* all ranks are in this process */
+    bool here[TW_GK_RANKS_MAX];  /* which are */
+    int others[TW_GK_RANKS_MAX]; /* [nothers]: the devices of those, but for its own */
+    int nothers;
     uint64_t mates;                  /* bit r: rank r is in the team */
     struct tw_gpu_reg *regs;         /* owned, [TW_GPU_REGS]; NULL: none yet */
     uint64_t *reg_bases;             /* owned, on the device: [TW_GPU_REGS][size] */
@@ -148,6 +150,18 @@ static inline bool tw_gpu_serves(const struct tw_call *call)
 /** Its buffers lie on the communicator's device, and its stream can be
  * used. ERR_UNSUPPORTED; ERR_INVALID, ERR_USAGE say why not (tw_fail called). */
 enum twill_status tw_gpu_call_check(const char *name, const struct tw_call *call);
+
+/* ---- memory that other devices were not let into (gpu_reach.c) ---------------------------------
+ */
+
+/** Which devices of this process read and write the rank's buffers. */
+void tw_gpu_others_find(struct tw_gpu *gpu, const struct tw_ctl_peer *peers);
+/** Before peers are told that their devices may use the `bytes` bytes at `at`, which are `apart`:
+ * those of this process are let in where they were not. ERR_UNSUPPORTED, ERR_INVALID */
+enum twill_status tw_gpu_let_in(const struct tw_gpu *gpu, const void *at, size_t bytes);
+/** The same for a buffer of a checked call that is `apart`, if its kernels tell peers of it: the
+ * sentence names call and buffer, and says what to do. */
+enum twill_status tw_gpu_call_let_in(const char *name, const struct tw_call *call, bool in);
 
 /* ---- registered memory (gpu_reg.c) --------------------------------------------------------------
  */

@@ -16,15 +16,17 @@
  */
 
 static enum twill_status buffer_check(const struct tw_gpu *gpu, const char *name, const char *which,
-                                      const void *at)
+                                      const void *at, bool *apart)
 {
     struct tw_cuda_memory found;
 
+    *apart = false;
     if (at == NULL)
         return TWILL_OK;
     enum twill_status status = tw_cuda_memory_find(at, &found);
     if (tw_failed(status))
         return status;
+    *apart = found.apart;
     if (found.kind == TW_CUDA_DEVICE && found.device == gpu->device)
         return TWILL_OK;
     if (found.kind == TW_CUDA_DEVICE)
@@ -62,10 +64,16 @@ enum twill_status tw_gpu_call_check(const char *name, const struct tw_call *call
 
     if (!tw_failed(status))
         status = aligned_check(name, "recvbuf", out, elem);
+    bool in_apart = false, out_apart = false;
     if (!tw_failed(status))
-        status = buffer_check(gpu, name, "sendbuf", in);
+        status = buffer_check(gpu, name, "sendbuf", in, &in_apart);
+    out_apart = in_apart;
     if (!tw_failed(status) && out != in)
-        status = buffer_check(gpu, name, "recvbuf", out);
+        status = buffer_check(gpu, name, "recvbuf", out, &out_apart);
+    if (!tw_failed(status) && in_apart)
+        status = tw_gpu_call_let_in(name, call, true);
+    if (!tw_failed(status) && out_apart)
+        status = tw_gpu_call_let_in(name, call, false);
     return status;
 }
 

@@ -12,28 +12,39 @@
 
 #include "base/cuda.h"
 #include "base/mem.h"
-#include "comm/gpu.h"
+#include "comm/gpu_reg.h"
 
 /* What a rank tells of its memory. */
 struct entry {
     int32_t status; /* negative: it has none to offer */
     uint32_t unused;
-    uint64_t at, offset; /* address in its process; bytes from the allocation's start */
+    uint64_t at, offset;         /* address in its process; bytes from the allocation's start */
+    struct tw_gpu_pieces pieces; /* count 0: in this process, or by IPC */
     uint8_t ipc[TW_CUDA_IPC_BYTES];
+};
+
+/* What ranks tell each other. */
+struct table {
+    struct entry entries[TW_GK_RANKS_MAX];
+    struct tw_gpu_pieces pieces[TW_GK_RANKS_MAX];
+    struct tw_gpu_round rounds[TW_GK_RANKS_MAX];
 };
 
 struct tw_gpu_reg {
     const char *ptr; /* the user's, borrowed; NULL: the slot is free */
     size_t bytes;
-    void **opened; /* owned, [size]: mappings of other processes' allocations */
+    void **opened;              /* owned, [size]: mappings of other processes' allocations... */
+    struct tw_cuda_span *spans; /* ...and pieces; owned, [size] */
 };
 
-/* Everybody's `bytes` bytes, in ranks' order, through the host. */
-static enum twill_status gather(struct twill_comm *comm, enum tw_call_guise guise, const void *mine,
-                                void *all, size_t bytes)
+enum twill_status tw_gpu_reg_gather(struct twill_comm *comm, const void *mine, void *all,
+                                    size_t bytes)
 {
     const struct tw_call call = {
-        .info = {.coll = TW_COLL_ALL_GATHER, .guise = guise, .count = bytes, .type = TWILL_UINT8},
+        .info = {.coll = TW_COLL_ALL_GATHER,
+                 .guise = TW_CALL_REGISTER,
+                 .count = bytes,
+                 .type = TWILL_UINT8},
         .in = mine,
         .out = all,
         .comm = comm,
@@ -41,29 +52,65 @@ static enum twill_status gather(struct twill_comm *comm, enum tw_call_guise guis
     return tw_ops_call(&call);
 }
 
-static void entry_fill(const struct tw_gpu *gpu, const void *ptr, size_t bytes, struct entry *entry)
+/* From cudaMalloc: one allocation. apart: pieces side by side. */
+static enum twill_status range_check(int device, const void *ptr, size_t bytes, bool apart,
+                                     void **base)
+{
+    const char *const end = (const char *)ptr + bytes;
+    void *start = NULL;
+    size_t whole = 0;
+    enum twill_status status = tw_cuda_memory_range(ptr, base, &whole);
+
+    for (const char *at = (char *)*base + whole; apart && at < end && !tw_failed(status);
+         at = (char *)start + whole)
+        status = tw_cuda_piece_find(device, at, &start, &whole);
+    if (*base == NULL || (!tw_failed(status) && (apart || (char *)*base + whole >= end)))
+        return status;
+    return tw_fail(TWILL_ERR_INVALID,
+                   "register: %zu bytes at %p run past the end of their allocation", bytes, ptr);
+}
+
+/* How other processes come to it. */
+static enum twill_status way_find(const struct tw_gpu *gpu, const void *ptr, size_t bytes,
+                                  bool apart, struct entry *entry)
+{
+    if (apart) {
+        const enum twill_status status = tw_gpu_let_in(gpu, ptr, bytes);
+
+        if (tw_failed(status))
+            return status;
+    }
+    if (gpu->all_here || gpu->cut)
+        return TWILL_OK;
+    if (!apart)
+        return tw_cuda_ipc_export((const char *)ptr - entry->offset, entry->ipc);
+    return tw_gpu_pieces_count(gpu, ptr, bytes, &entry->pieces);
+}
+
+static enum twill_status entry_fill(const struct tw_gpu *gpu, const void *ptr, size_t bytes,
+                                    struct entry *entry)
 {
     struct tw_cuda_memory found;
     void *base = NULL;
-    size_t whole = 0;
+    enum twill_status status = tw_cuda_memory_find(ptr, &found);
 
-    entry->status = tw_cuda_memory_find(ptr, &found);
-    if (!tw_failed((enum twill_status)entry->status) &&
-        (found.kind != TW_CUDA_DEVICE || found.device != gpu->device))
-        entry->status = tw_fail(TWILL_ERR_INVALID,
-                                "register: %p is no memory of the communicator's CUDA device %d",
-                                ptr, gpu->device);
-    if (!tw_failed((enum twill_status)entry->status))
-        entry->status = tw_cuda_memory_range(ptr, &base, &whole);
+    if (tw_failed(status))
+        return status;
+    if (found.kind != TW_CUDA_DEVICE || found.device != gpu->device)
+        return tw_fail(TWILL_ERR_INVALID,
+                       "register: %p is no memory of the communicator's CUDA device %d", ptr,
+                       gpu->device);
+    status = range_check(gpu->device, ptr, bytes, found.apart, &base);
+    if (tw_failed(status))
+        return status;
     entry->at = (uint64_t)(uintptr_t)ptr;
     entry->offset = entry->at - (uint64_t)(uintptr_t)base;
-    if (!tw_failed((enum twill_status)entry->status) && entry->offset + bytes > whole)
-        entry->status =
-            tw_fail(TWILL_ERR_INVALID,
-                    "register: %zu bytes at %p run past the end of their allocation", bytes, ptr);
-    if (!tw_failed((enum twill_status)entry->status) && !gpu->all_here && !gpu->cut)
-        entry->status = tw_cuda_ipc_export(base, entry->ipc);
+    return way_find(gpu, ptr, bytes, found.apart, entry);
 }
+
+#define UNREACHED                                                                                  \
+    "has memory that peers do not reach: not from cudaMalloc or twill_mem_alloc, nor "             \
+    "from cuMemCreate with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR"
 
 /* The first rank that could not, as every rank tells it. */
 static enum twill_status first_failed(const struct tw_gpu *gpu, const struct entry *entries,
@@ -77,7 +124,8 @@ static enum twill_status first_failed(const struct tw_gpu *gpu, const struct ent
         const enum twill_status status = (enum twill_status)entries[r].status;
 
         if (tw_failed(status))
-            return tw_fail(status, "register: rank %d %s%s%.300s", r, what,
+            return tw_fail(status, "register: rank %d %s%s%.240s", r,
+                           status == TWILL_ERR_UNSUPPORTED ? UNREACHED : what,
                            r == gpu->comm->rank ? ": " : "", r == gpu->comm->rank ? own : "");
     }
     return TWILL_OK;
@@ -87,29 +135,49 @@ static void slot_clear(struct tw_gpu *gpu, struct tw_gpu_reg *reg)
 {
     for (int r = 0; reg->opened != NULL && r < gpu->comm->size; r++)
         tw_cuda_ipc_close(gpu->device, reg->opened[r]);
+    for (int r = 0; reg->spans != NULL && r < gpu->comm->size; r++)
+        tw_cuda_span_free(gpu->device, &reg->spans[r]);
     free(reg->opened);
-    *reg = (struct tw_gpu_reg){NULL, 0, NULL};
+    free(reg->spans);
+    *reg = (struct tw_gpu_reg){NULL, 0, NULL, NULL};
+}
+
+/* What comes by IPC. */
+static enum twill_status slot_open(const struct tw_gpu *gpu, const struct entry *entries,
+                                   struct tw_gpu_reg *reg)
+{
+    const size_t size = (size_t)gpu->comm->size;
+    enum twill_status status = TWILL_OK;
+
+    reg->opened = tw_alloc(size * sizeof(*reg->opened));
+    reg->spans = tw_alloc(size * sizeof(*reg->spans));
+    if (reg->opened == NULL || reg->spans == NULL)
+        return TWILL_ERR_NOMEM;
+    for (size_t r = 0; r < size && !tw_failed(status); r++)
+        if (!gpu->here[r] && !gpu->cut && entries[r].pieces.count == 0)
+            status = tw_cuda_ipc_open(gpu->device, entries[r].ipc, &reg->opened[r]);
+    return status;
 }
 
 /* Addresses of everybody's memory, into the device's table. */
-static enum twill_status slot_fill(struct tw_gpu *gpu, int slot, const struct entry *entries)
+static enum twill_status slot_fill(const struct tw_gpu *gpu, int slot, const struct entry *entries)
 {
-    const struct twill_comm *comm = gpu->comm;
-    struct tw_gpu_reg *reg = &gpu->regs[slot];
+    const size_t size = (size_t)gpu->comm->size;
+    const struct tw_gpu_reg *reg = &gpu->regs[slot];
     uint64_t bases[TW_GK_RANKS_MAX] = {0};
-    enum twill_status status = TWILL_OK;
 
-    for (int r = 0; r < comm->size && !tw_failed(status); r++) {
-        bases[r] = entries[r].at;
+    for (size_t r = 0; r < size; r++) {
+        const struct entry *entry = &entries[r];
+
         if (gpu->here[r] || gpu->cut)
-            continue;
-        status = tw_cuda_ipc_open(gpu->device, entries[r].ipc, &reg->opened[r]);
-        bases[r] = (uint64_t)(uintptr_t)reg->opened[r] + entries[r].offset;
+            bases[r] = entry->at;
+        else if (entry->pieces.count > 0)
+            bases[r] = (uint64_t)(uintptr_t)reg->spans[r].base + entry->pieces.offset;
+        else
+            bases[r] = (uint64_t)(uintptr_t)reg->opened[r] + entry->offset;
     }
-    if (tw_failed(status))
-        return status;
-    return tw_cuda_copy_now(gpu->device, gpu->reg_bases + (size_t)slot * (size_t)comm->size, bases,
-                            (size_t)comm->size * sizeof(*bases));
+    return tw_cuda_copy_now(gpu->device, gpu->reg_bases + (size_t)slot * size, bases,
+                            size * sizeof(*bases));
 }
 
 static enum twill_status table_make(struct tw_gpu *gpu)
@@ -147,40 +215,57 @@ static enum twill_status offer(struct tw_gpu *gpu, const void *ptr, size_t bytes
     if (!tw_failed(status) && slot_find(gpu) < 0)
         status = tw_fail(TWILL_ERR_NOMEM, "register: a communicator has at most %d registrations",
                          TW_GPU_REGS);
-    mine.status = status;
     if (!tw_failed(status))
-        entry_fill(gpu, ptr, bytes, &mine);
-    status = gather(gpu->comm, TW_CALL_REGISTER, &mine, entries, sizeof(mine));
+        status = entry_fill(gpu, ptr, bytes, &mine);
+    mine.status = status;
+    status = tw_gpu_reg_gather(gpu->comm, &mine, entries, sizeof(mine));
     return tw_failed(status) ? status
                              : first_failed(gpu, entries, "has no memory that can be registered");
+}
+
+/* All that this rank does to reach the others' memory. */
+static enum twill_status reach(struct tw_gpu *gpu, const void *ptr, int slot, struct table *table)
+{
+    struct tw_gpu_reg *reg = &gpu->regs[slot];
+    enum twill_status mine = slot_open(gpu, table->entries, reg);
+
+    for (int r = 0; r < gpu->comm->size; r++)
+        table->pieces[r] = table->entries[r].pieces;
+    mine = tw_gpu_pieces_pass(gpu, ptr, table->pieces, mine, table->rounds, reg->spans);
+    return tw_failed(mine) ? mine : slot_fill(gpu, slot, table->entries);
+}
+
+static enum twill_status enlist(struct tw_gpu *gpu, const void *ptr, size_t bytes,
+                                struct table *table, int *slot)
+{
+    struct entry mine = {0};
+    enum twill_status status = offer(gpu, ptr, bytes, table->entries);
+
+    if (tw_failed(status))
+        return status;
+    *slot = slot_find(gpu);
+    mine.status = reach(gpu, ptr, *slot, table);
+    status = tw_gpu_reg_gather(gpu->comm, &mine, table->entries, sizeof(mine));
+    if (!tw_failed(status))
+        status = first_failed(gpu, table->entries, "cannot reach the others' memory");
+    if (tw_failed(status))
+        slot_clear(gpu, &gpu->regs[*slot]);
+    return status;
 }
 
 enum twill_status tw_gpu_register(struct twill_comm *comm, void *ptr, size_t bytes, int *slot)
 {
     struct tw_gpu *gpu = comm->gpu;
-    struct entry mine = {0}, *entries = tw_alloc((size_t)comm->size * sizeof(*entries));
+    struct table *table = tw_alloc(sizeof(*table));
 
-    if (entries == NULL)
+    if (table == NULL)
         return TWILL_ERR_NOMEM;
-    enum twill_status status = offer(gpu, ptr, bytes, entries);
-    if (tw_failed(status)) {
-        free(entries);
+    const enum twill_status status = enlist(gpu, ptr, bytes, table, slot);
+    free(table);
+    if (tw_failed(status))
         return status;
-    }
-    *slot = slot_find(gpu);
-    struct tw_gpu_reg *reg = &gpu->regs[*slot];
-    reg->opened = tw_alloc((size_t)comm->size * sizeof(void *));
-    mine.status = reg->opened != NULL ? slot_fill(gpu, *slot, entries) : TWILL_ERR_NOMEM;
-    status = gather(comm, TW_CALL_REGISTER, &mine, entries, sizeof(mine));
-    if (!tw_failed(status))
-        status = first_failed(gpu, entries, "cannot reach the others' memory");
-    free(entries);
-    if (tw_failed(status)) {
-        slot_clear(gpu, reg);
-        return status;
-    }
-    reg->ptr = ptr;
-    reg->bytes = bytes;
+    gpu->regs[*slot].ptr = ptr;
+    gpu->regs[*slot].bytes = bytes;
     return TWILL_OK;
 }
 

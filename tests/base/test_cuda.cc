@@ -81,7 +81,7 @@ TEST_F(CudaAbsent, Devices)
 
 TEST_F(CudaAbsent, Memory)
 {
-    struct tw_cuda_memory memory = {TW_CUDA_MANAGED, 9};
+    struct tw_cuda_memory memory = {TW_CUDA_MANAGED, 9, true};
     uint8_t handle[TW_CUDA_IPC_BYTES] = {7};
     expect_absent(tw_cuda_alloc(0, 100, &ptr_));
     expect_absent(tw_cuda_pinned_alloc(100, &ptr_));
@@ -99,6 +99,26 @@ TEST_F(CudaAbsent, Memory)
     EXPECT_EQ(bytes_, 77u);
     EXPECT_EQ(memory.kind, TW_CUDA_MANAGED);
     EXPECT_EQ(handle[0], 7);
+}
+
+TEST_F(CudaAbsent, MemoryOfOtherKinds)
+{
+    struct tw_cuda_access access = {TW_CUDA_POOL, 8};
+    struct tw_cuda_span span = {};
+    const int devices[] = {0};
+    int fd = 9;
+    expect_absent(tw_cuda_access_find(0, &mark_, sizeof mark_, devices, 1, &access));
+    expect_absent(tw_cuda_access_give(0, &mark_, sizeof mark_, devices, 1));
+    expect_absent(tw_cuda_piece_find(0, &mark_, &ptr_, &bytes_));
+    expect_absent(tw_cuda_piece_export(0, &mark_, &fd));
+    expect_absent(tw_cuda_span_reserve(0, 4096, &span));
+    expect_absent(tw_cuda_span_map(0, &span, 0, 0));
+    tw_cuda_span_free(0, &span);
+    EXPECT_EQ(access.lacking, 8);
+    EXPECT_EQ(ptr_, &mark_);
+    EXPECT_EQ(bytes_, 77u);
+    EXPECT_EQ(fd, 9);
+    EXPECT_EQ(span.base, nullptr);
 }
 
 TEST_F(CudaAbsent, StreamsAndEvents)
@@ -183,6 +203,7 @@ TEST_F(CudaDevice, MemoryIsZeroedCopiedAndFound)
         OK(tw_cuda_memory_find(static_cast<char *>(memory) + at, &found));
         EXPECT_EQ(found.kind, TW_CUDA_DEVICE);
         EXPECT_EQ(found.device, last_);
+        EXPECT_FALSE(found.apart);
         OK(tw_cuda_memory_range(static_cast<char *>(memory) + at, &base, &bytes));
         EXPECT_EQ(base, memory);
         EXPECT_GE(bytes, kBytes);
@@ -196,7 +217,7 @@ TEST_F(CudaDevice, MemoryIsZeroedCopiedAndFound)
 
 TEST_F(CudaDevice, HostMemoryIsPlainOrPinned)
 {
-    struct tw_cuda_memory found = {TW_CUDA_MANAGED, 5};
+    struct tw_cuda_memory found = {TW_CUDA_MANAGED, 5, true};
     void *pinned = nullptr, *base = nullptr;
     size_t bytes = 0;
     uint8_t handle[TW_CUDA_IPC_BYTES];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fake_gpu.h"
+#include "fake_vmm.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -108,6 +108,7 @@ void reset(int devices, int multiprocessors)
     full = false;
     full_device = -1;
     ordered = 0;
+    vmm_reset();
     all->devices = devices;
     all->multiprocessors = multiprocessors;
     for (int i = 0; i < devices; i++)
@@ -244,12 +245,11 @@ enum twill_status tw_cuda_memory_find(const void *ptr, struct tw_cuda_memory *fo
     const Guard guard(lock);
     auto at = all->memory.upper_bound((uintptr_t)ptr);
 
-    *found = {TW_CUDA_PLAIN, -1};
+    *found = {TW_CUDA_PLAIN, -1, false};
     if (at == all->memory.begin())
         return TWILL_OK;
-    --at;
-    if ((uintptr_t)ptr < at->first + at->second.bytes)
-        *found = {at->second.kind, at->second.device};
+    if ((uintptr_t)ptr < (--at)->first + at->second.bytes)
+        *found = {at->second.kind, at->second.device, is_apart(ptr)};
     return TWILL_OK;
 }
 enum twill_status tw_cuda_memory_range(const void *ptr, void **base, size_t *bytes)

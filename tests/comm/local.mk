@@ -19,13 +19,13 @@ tests_comm_test_comm_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=pthread_create,--wrap=getsockopt,--wrap=tw_alloc \
 	-Wl,--wrap=tw_chan_reserve,--wrap=tw_chan_commit,--wrap=tw_chan_release
 
-# Ranks on devices, on a CUDA that is made up: fake_gpu.cc has all of base/cuda.h and device/cuda/launch.h, so
+# Ranks on devices, on a CUDA that is made up: fake_gpu.cc and fake_vmm.cc have all of base/cuda.h and device/cuda/launch.h, so
 # that of the library's own none is linked
 check_PROGRAMS += tests/comm/test_gpu_ranks
 TESTS += tests/comm/test_gpu_ranks
 tests_comm_test_gpu_ranks_SOURCES = tests/comm/test_gpu_blocks.cc tests/comm/test_gpu_call.cc \
 	tests/comm/test_gpu_life.cc tests/comm/test_gpu_reg.cc tests/comm/test_gpu_budget.cc tests/comm/test_gpu_shape.cc tests/comm/test_gpu_staging.cc tests/comm/test_gpu_team.cc \
-	tests/comm/test_gpu_watch.cc tests/comm/fake_gpu.cc tests/comm/fake_gpu.h \
+	tests/comm/test_gpu_watch.cc tests/comm/test_gpu_reach.cc tests/comm/fake_vmm.cc tests/comm/fake_vmm.h tests/comm/fake_gpu.cc tests/comm/fake_gpu.h \
 	tests/comm/gpu_ranks.h tests/comm/ranks.cc tests/comm/ranks.h
 tests_comm_test_gpu_ranks_CPPFLAGS = $(AM_CPPFLAGS) $(GTEST_CFLAGS)
 tests_comm_test_gpu_ranks_LDADD = libtwill_core.la $(GTEST_LIBS) -lgtest_main -lpthread

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Knows: which memory on devices can be registered, and which calls it is for. Never knows: how
  * processes reach each other's. */
+#include "fake_vmm.h"
 #include "gpu_ranks.h"
 
 namespace
@@ -36,6 +37,31 @@ class GpuReg : public GpuRanks
     {
         for (size_t rank = 0; rank < comms_.size(); rank++)
             gpu((int)rank)->all_here = false;
+    }
+    /* And so that none addresses another's memory but by what it has mapped. */
+    void far_apart()
+    {
+        apart();
+        for (int rank = 0; rank < (int)comms_.size(); rank++) {
+            gpu(rank)->nothers = 0;
+            for (int peer = 0; peer < (int)comms_.size(); peer++)
+                gpu(rank)->here[peer] = peer == rank;
+        }
+    }
+    char *pieces(int device, size_t bytes, size_t piece_bytes, bool exportable = true)
+    {
+        char *at = buffer(device, bytes);
+        fake::Apart how;
+        how.device = device;
+        how.piece_bytes = piece_bytes;
+        how.exportable = exportable;
+        fake::apart(at, bytes, how);
+        return at;
+    }
+    void expect_texts(const std::string &part)
+    {
+        for (const std::string &text : texts_)
+            EXPECT_NE(text.find(part), std::string::npos) << text;
     }
     struct fake::Launch call(const void *in, void *out)
     {
@@ -134,6 +160,113 @@ TEST_F(GpuReg, PlacesAreUsedAgain)
     regs_ = last;
     drop();
     EXPECT_EQ(enlist(at, 64), TWILL_OK);
+}
+
+/* ---- pieces -----------------------------------------------------------------------------------
+ */
+
+/* Of 1, 16, 17 and 100 pieces, from somewhere in the first to somewhere in the last. */
+TEST_F(GpuReg, PiecesAreMappedSideBySideInOtherProcesses)
+{
+    make({0, 1, 2, 3});
+    far_apart();
+    const size_t counts[] = {1, 16, 17, 100}, piece = 4096, bytes = 100;
+    std::vector<void *> at;
+    std::vector<size_t> offsets = {11, 4000, 0, 99};
+    for (size_t r = 0; r < 4; r++)
+        at.push_back(pieces((int)r, counts[r] * piece, piece) + offsets[r]);
+    /* the same number of bytes for all: those of many pieces begin where so many are left */
+    ASSERT_EQ(enlist(at, bytes), TWILL_OK) << texts_[0];
+    EXPECT_EQ(fake::spans(), 4u * 3);
+    drop();
+    EXPECT_EQ(fake::spans(), 0u);
+
+    const auto r = [](int rank) { return (size_t)rank; };
+    std::vector<twill_reg_t> regs(4);
+    on_threads(4, [&](int rank) {
+        EXPECT_EQ(twill_register(comms_[r(rank)], at[r(rank)],
+                                 counts[r(rank)] * piece - offsets[r(rank)], &regs[r(rank)]),
+                  TWILL_OK);
+    });
+    for (size_t own = 0; own < 4; own++)
+        for (size_t peer = 0; peer < 4; peer++) {
+            const uint64_t base = gpu((int)own)->reg_bases[peer];
+            if (own == peer) {
+                EXPECT_EQ(base, (uint64_t)(uintptr_t)at[peer]);
+                continue;
+            }
+            for (size_t i = 0; i < counts[peer]; i++) {
+                const auto found = fake::mapped_at(base - offsets[peer] + i * piece);
+                EXPECT_EQ(found.first, (char *)at[peer] - offsets[peer] + i * piece);
+                EXPECT_EQ(found.second, piece);
+            }
+        }
+    destroy();
+    EXPECT_EQ(fake::spans(), 0u);
+}
+
+TEST_F(GpuReg, MemoryThatCannotBeExportedIsRefusedOnAllRanks)
+{
+    make({0, 1, 2});
+    far_apart();
+    const size_t piece = 4096, bytes = 40 * piece;
+    std::vector<void *> good = {pieces(0, bytes, piece), pieces(1, bytes, piece),
+                                pieces(2, bytes, piece)};
+    std::vector<void *> bad = good;
+    bad[1] = pieces(1, bytes, piece, false);
+    EXPECT_EQ(enlist(bad, bytes), TWILL_ERR_UNSUPPORTED);
+    expect_texts("rank 1 has memory that peers do not reach");
+    EXPECT_NE(texts_[1].find("made without a descriptor"), std::string::npos) << texts_[1];
+    fake::Apart pool;
+    pool.device = 2;
+    pool.origin = TW_CUDA_POOL;
+    bad = good;
+    bad[2] = buffer(2, bytes);
+    fake::apart(bad[2], bytes, pool);
+    EXPECT_EQ(enlist(bad, bytes), TWILL_ERR_UNSUPPORTED);
+    expect_texts("rank 2 has memory that peers do not reach");
+    EXPECT_EQ(fake::spans(), 0u);
+    /* the last piece of one rank, when others have mapped two rounds */
+    fake::Apart last;
+    last.device = 0;
+    last.exportable = false;
+    bad = good;
+    bad[0] = pieces(0, bytes, piece);
+    fake::apart((char *)bad[0] + bytes - piece, piece, last);
+    EXPECT_EQ(enlist(bad, bytes), TWILL_ERR_UNSUPPORTED);
+    expect_texts("rank 0 has memory");
+    EXPECT_EQ(fake::spans(), 0u);
+    EXPECT_EQ(enlist(good, bytes), TWILL_OK) << texts_[0];
+    drop();
+}
+
+TEST_F(GpuReg, WhoCannotMapIsNamed)
+{
+    make({0, 1});
+    far_apart();
+    const size_t bytes = 40 * 4096;
+    const std::vector<void *> at = {pieces(0, bytes, 4096), pieces(1, bytes, 4096)};
+    fake::refuse(1);
+    EXPECT_EQ(enlist(at, bytes), TWILL_ERR_SYSTEM);
+    expect_texts("rank 1 cannot reach the others' memory");
+    EXPECT_EQ(fake::spans(), 0u);
+    for (twill_comm_t comm : comms_)
+        EXPECT_EQ(tw_comm_status(comm), TWILL_OK);
+}
+
+TEST_F(GpuReg, WhatIsMappedEndsWithItsLastPiece)
+{
+    make({0, 1});
+    const size_t bytes = 4 * 4096;
+    std::vector<void *> at = {pieces(0, bytes, 4096), pieces(1, bytes, 4096)};
+    ASSERT_EQ(enlist(at, bytes), TWILL_OK) << texts_[0];
+    EXPECT_EQ(fake::who_is_in((char *)at[0] + bytes - 1), std::set<int>{1}) << "of this process";
+    drop();
+    fake::unmap((char *)at[1] + 2 * 4096);
+    EXPECT_EQ(enlist(at, bytes), TWILL_ERR_INVALID);
+    expect_texts("rank 1 has no memory that can be registered");
+    EXPECT_EQ(enlist(at, bytes / 2), TWILL_OK) << texts_[0];
+    drop();
 }
 
 } // namespace

@@ -189,7 +189,6 @@ static const struct {
                {"cuCtxPushCurrent", (void *)context_push},
                {"cuCtxPopCurrent", (void *)context_pop},
                {"cuCtxGetCurrent", (void *)context_current},
-               {"cuPointerGetAttribute", (void *)pointer_attribute},
                {"cuPointerGetAttributes", (void *)pointer_attributes},
                {"cuMemGetAddressRange", (void *)memory_range}};
 
@@ -202,6 +201,11 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **entry, uns
     for (const auto &one : entries)
         if (strcmp(one.name, name) == 0) {
             *entry = one.entry;
+            *found = cudaDriverEntryPointSuccess;
+        }
+    for (const auto &one : vmm_entries())
+        if (strcmp(one.first, name) == 0) {
+            *entry = one.second;
             *found = cudaDriverEntryPointSuccess;
         }
     return cudaSuccess;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Knows: what parameter each kernel takes, which a pointer to it does not say.
- * Never knows: what they do. */
+/* Knows: what parameter each kernel takes, which a pointer to it does not say, and which memory
+ * that names. Never knows: what they do. */
+#include <cstdio>
+#include <cstdlib>
 #include <map>
 
-#include "emu/runtime.h" /* the system's headers come before CUDA's words */
+#include "emu/memory.h" /* the system's headers come before CUDA's words */
 
 #include "emu/device.h"
 
@@ -15,6 +17,64 @@ namespace emu
 typedef std::function<void()> Body;
 typedef Body (*Bind)(const void *kernel, const void *argument);
 
+/* ---- what ranks are told to use of each other --------------------------------------------------
+ */
+
+/* Memory that not all devices may use: CUDA would end the kernel, and take the device from the
+ * process. Here it would work, so it is looked at before. */
+static void expect_usable(const struct tw_gk_call &call, int peer, uint64_t word, uint64_t bytes)
+{
+    const char *const mem = call.far != nullptr ? call.far[peer] : call.near[peer];
+    const int device = device_of(mem);
+
+    if (word == 0 || (word & TW_GK_REGISTERED) != 0 || peer == call.rank ||
+        usable(device, (const void *)(uintptr_t)word, bytes))
+        return;
+    fprintf(stderr, "device %d was not let into %llu bytes at %#llx\n", device,
+            (unsigned long long)bytes, (unsigned long long)word);
+    abort();
+}
+
+static void look(const struct tw_gk_launch &launch)
+{
+    for (uint32_t r = 0; r < launch.ranks; r++) {
+        const struct tw_gk_call &call = launch.call[r];
+        const uint64_t size = (uint64_t)call.size;
+
+        for (int peer = 0; peer < call.size; peer++) {
+            expect_usable(call, peer, call.in_word,
+                          call.in_stride != 0 ? call.in_stride * size : call.bytes);
+            expect_usable(call, peer, call.out_word,
+                          call.out_stride != 0 ? call.out_stride * size : call.bytes);
+        }
+    }
+}
+
+static void look(const struct tw_gk_launch_v &launch)
+{
+    for (uint32_t r = 0; r < launch.launch.ranks; r++) {
+        const struct tw_gk_call &call = launch.launch.call[r];
+        const struct tw_gk_pair *pairs = &launch.pairs[r * (uint32_t)call.size];
+
+        for (int peer = 0; peer < call.size && call.out_word != 0; peer++)
+            expect_usable(call, peer, call.out_word + pairs[peer].out_at, pairs[peer].out_bytes);
+    }
+}
+
+template <class T> static void look_p2p(const T &launch)
+{
+    for (uint32_t i = 0; i < launch.ops; i++) {
+        const struct tw_gk_op &op = launch.op[i];
+
+        if (op.kind == TW_GK_RECV)
+            expect_usable(launch.launch.call[op.place], op.peer, op.word, op.bytes);
+    }
+}
+static void look(const struct tw_gk_launch_few &launch) { look_p2p(launch); }
+static void look(const struct tw_gk_launch_p2p &launch) { look_p2p(launch); }
+
+static void look(const struct tw_gk_launch_plan &) {} /* they use nothing of each other's */
+
 template <class T> static Body bind(const void *kernel, const void *argument)
 {
     const auto run = (void (*)(T))kernel;
@@ -23,6 +83,7 @@ template <class T> static Body bind(const void *kernel, const void *argument)
     if (argument == nullptr)
         return Body();
     copy = std::make_shared<T>(*(const T *)argument);
+    look(*copy);
     return [=] { run(*copy); };
 }
 

@@ -14,7 +14,9 @@ namespace
 const char QUICK[] =
     "Kernels.*:Cover.ByPinnedMemory:Lost.*:Arguments.*:Devices.*:Mismatch.OneCallMore:P2p.Mismatch:"
     "P2p.AbortEndsTheWait:P2p.ItselfNeedsBoth:P2p.AbortBetweenAPairWithItself:P2p.Arguments:P2p."
-    "TwoProcesses:Plans.*";
+    "TwoProcesses:Plans.*:Apart.MappedInOneProcess:Apart.MappedInTwoProcesses:Apart."
+    "BuffersThatEndTooEarly:"
+    "DeviceMemory.OfAPool";
 /* Blocks for all pairs of eight ranks are more than devices have here, and the threads that run
  * them are kept, so that they cannot be counted. */
 const char NEVER[] = "-P2p.RandomBatches:DeviceMemory.SixteenCommunicatorsComeAndGo";

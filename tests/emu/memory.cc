@@ -8,33 +8,17 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <map>
-#include <mutex>
 
-#include "emu/runtime.h"
+#include "emu/memory.h"
 
 using namespace emu;
 
-namespace
+namespace emu
 {
 
-enum Kind { DEVICE, POOL, PINNED, OPENED };
-struct Piece {
-    size_t bytes;
-    Kind kind;
-    int device, fd;
-};
+Pieces &all = *new Pieces();
 
-struct {
-    std::mutex lock;
-    std::map<uintptr_t, Piece> pieces;
-    size_t used[DEVICES];
-} &all = *new std::remove_reference_t<decltype(all)>();
-
-typedef std::lock_guard<std::mutex> Guard;
-
-/* Under the lock. */
-const std::pair<const uintptr_t, Piece> *find(uintptr_t ptr)
+std::pair<const uintptr_t, Piece> *find(uintptr_t ptr)
 {
     auto at = all.pieces.upper_bound(ptr);
 
@@ -43,6 +27,18 @@ const std::pair<const uintptr_t, Piece> *find(uintptr_t ptr)
     --at;
     return ptr - at->first < at->second.bytes ? &*at : nullptr;
 }
+
+int device_of(const void *ptr)
+{
+    const Guard guard(all.lock);
+    const auto *found = find((uintptr_t)ptr);
+    return found != nullptr && found->second.kind != PINNED ? found->second.device : -1;
+}
+
+} // namespace emu
+
+namespace
+{
 
 cudaError_t take(void **ptr, size_t bytes, Kind kind)
 {
@@ -63,7 +59,7 @@ cudaError_t take(void **ptr, size_t bytes, Kind kind)
         return said(cudaErrorMemoryAllocation);
     }
     all.used[device] += bytes;
-    all.pieces[(uintptr_t)at] = {bytes, kind, device, fd};
+    all.pieces[(uintptr_t)at] = {bytes, kind, device, fd, nullptr};
     *ptr = at;
     return cudaSuccess;
 }
@@ -73,7 +69,7 @@ cudaError_t drop(void *ptr)
     const Guard guard(all.lock);
     const auto at = all.pieces.find((uintptr_t)ptr);
 
-    if (at == all.pieces.end())
+    if (at == all.pieces.end() || at->second.kind == MAPPED)
         return said(cudaErrorInvalidValue);
     const Piece piece = at->second;
     all.pieces.erase(at);
@@ -83,14 +79,6 @@ cudaError_t drop(void *ptr)
     if (piece.kind == DEVICE || piece.kind == POOL)
         all.used[piece.device] -= piece.bytes;
     return cudaSuccess;
-}
-
-/* Of which device, of its own process or another's. -1: none */
-int device_of(const void *ptr)
-{
-    const Guard guard(all.lock);
-    const auto *found = find((uintptr_t)ptr);
-    return found != nullptr && found->second.kind != PINNED ? found->second.device : -1;
 }
 
 /* What an IPC handle says. */
@@ -134,7 +122,7 @@ cudaError_t cudaHostAlloc(void **ptr, size_t bytes, unsigned)
     if (at == MAP_FAILED)
         return said(cudaErrorMemoryAllocation);
     const Guard guard(all.lock);
-    all.pieces[(uintptr_t)at] = {bytes != 0 ? bytes : 1, PINNED, -1, -1};
+    all.pieces[(uintptr_t)at] = {bytes != 0 ? bytes : 1, PINNED, -1, -1, nullptr};
     *ptr = at;
     return cudaSuccess;
 }
@@ -205,7 +193,7 @@ cudaError_t cudaIpcOpenMemHandle(void **ptr, cudaIpcMemHandle_t handle, unsigned
     if (at == MAP_FAILED)
         return said(cudaErrorMemoryAllocation);
     const Guard guard(all.lock);
-    all.pieces[(uintptr_t)at] = {ticket.bytes, OPENED, current(), -1};
+    all.pieces[(uintptr_t)at] = {ticket.bytes, OPENED, current(), -1, nullptr};
     *ptr = at;
     return cudaSuccess;
 }
@@ -230,6 +218,12 @@ static void attribute_set(const Piece *piece, CUpointer_attribute which, void *v
 {
     int told = 0;
 
+    if (which == CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE) {
+        const bool pool = piece != nullptr && piece->kind == POOL;
+        const uintptr_t handle = pool ? (uintptr_t)piece->device + 1 : 0;
+        memcpy(value, &handle, sizeof handle);
+        return;
+    }
     if (which == CU_POINTER_ATTRIBUTE_MEMORY_TYPE && piece != nullptr)
         told = piece->kind == PINNED ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
     else if (which == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
@@ -249,11 +243,6 @@ CUresult pointer_attributes(unsigned count, CUpointer_attribute *which, void **v
     for (unsigned i = 0; i < count; i++)
         attribute_set(found != nullptr ? &found->second : nullptr, which[i], values[i]);
     return CUDA_SUCCESS;
-}
-
-CUresult pointer_attribute(void *value, CUpointer_attribute which, CUdeviceptr ptr)
-{
-    return pointer_attributes(1, &which, &value, ptr);
 }
 
 CUresult memory_range(CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr)

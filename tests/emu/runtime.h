@@ -6,6 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "emu/cuda_runtime.h"
 #include "emu/work.h"
@@ -22,10 +24,14 @@ int devices();
 int current(); /* the calling thread's */
 
 /* Of the driver. */
-CUresult pointer_attribute(void *value, CUpointer_attribute which, CUdeviceptr ptr);
 CUresult pointer_attributes(unsigned count, CUpointer_attribute *which, void **values,
                             CUdeviceptr ptr);
 CUresult memory_range(CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr);
+/* Those of vmm.cc, by name. */
+const std::vector<std::pair<const char *, void *>> &vmm_entries();
+
+/* May kernels of the device use all of it? */
+bool usable(int device, const void *ptr, size_t bytes);
 
 /* Into the stream, or the graph that is captured from it. */
 cudaError_t submit(cudaStream_t stream, const Job &job);

@@ -182,7 +182,7 @@ TEST(DeviceMemory, NoneLeft)
 /* ---- memory of other kinds ---------------------------------------------------------------------
  */
 
-/* From CUDA's default pools, which other devices cannot address: calls give what they should. */
+/* From CUDA's default pools, which let other devices in only when asked to. */
 int role_pool(const std::vector<std::string> &)
 {
     World world(place(2, 0));

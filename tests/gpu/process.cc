@@ -159,13 +159,11 @@ static twill_unique_id from_hex(const std::string &text)
     return id;
 }
 
-std::vector<twill_comm_t> join_by_id(int size, int first, int here, int device)
+std::vector<twill_comm_t> join_by_id(int size, int first, const std::vector<int> &devices)
 {
-    std::vector<twill_comm_t> comms((size_t)here);
-    struct twill_config config = TWILL_CONFIG_INIT;
+    std::vector<twill_comm_t> comms(devices.size());
     twill_unique_id id;
 
-    config.device = device;
     if (first == 0) {
         TWILL(twill_get_unique_id(&id), nullptr);
         say(hex(id.bytes, sizeof id.bytes));
@@ -173,10 +171,18 @@ std::vector<twill_comm_t> join_by_id(int size, int first, int here, int device)
         id = from_hex(hear());
     }
     grouped([&] {
-        for (int i = 0; i < here; i++)
-            TWILL(twill_comm_init(&comms[(size_t)i], size, &id, first + i, &config), nullptr);
+        for (size_t i = 0; i < devices.size(); i++) {
+            struct twill_config config = TWILL_CONFIG_INIT;
+            config.device = devices[i];
+            TWILL(twill_comm_init(&comms[i], size, &id, first + (int)i, &config), nullptr);
+        }
     });
     return comms;
+}
+
+std::vector<twill_comm_t> join_by_id(int size, int first, int here, int device)
+{
+    return join_by_id(size, first, std::vector<int>((size_t)here, device));
 }
 
 void pass_id(std::vector<Child *> children)

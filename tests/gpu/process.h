@@ -46,6 +46,8 @@ std::string hear(double seconds = 60);
 /* A communicator of ranks of several processes, of which this one has `here` from `first` on: by an
  * id that the process with rank 0 makes, and that the parent hands on. */
 std::vector<twill_comm_t> join_by_id(int size, int first, int here, int device);
+/* The same, with a device for each of them. */
+std::vector<twill_comm_t> join_by_id(int size, int first, const std::vector<int> &devices);
 /* In the parent. */
 void pass_id(std::vector<Child *> children);
 

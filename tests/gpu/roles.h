@@ -27,6 +27,8 @@ int role_p2p(const std::vector<std::string> &args);
 int role_cut(const std::vector<std::string> &args);
 int role_plans(const std::vector<std::string> &args);
 int role_pool(const std::vector<std::string> &args);
+int role_mapped(const std::vector<std::string> &args);
+int role_pieces(const std::vector<std::string> &args);
 
 /* The cover's cases for the ranks of several processes, each of which calls it with the same
  * numbers. What goes wrong is printed, and 1. */
