@@ -898,7 +898,10 @@ TWILL_API enum twill_status twill_op_destroy(twill_redop_t op, twill_comm_t comm
  *                            not the stated in-place form; on a device, buffers that are no memory
  *                            of it. Nothing was started, no other rank is affected, comm stays
  *                            healthy
- *         TWILL_ERR_UNSUPPORTED  on a device: more than 512 sends and receives in a group
+ *         TWILL_ERR_UNSUPPORTED  on a device: more than 512 sends and receives in a group; or a
+ *                            buffer that is not from cudaMalloc, into which CUDA does not let the
+ *                            devices of other ranks of the process (docs/gpu.md). Nothing was
+ *                            started
  *         TWILL_ERR_USAGE    comm is connecting, finalizing or finalized; or a graph's capture,
  *                            made invalid or another stream's, forbids to use the stream
  *         TWILL_ERR_BUSY     another thread is inside a call of comm
@@ -1162,7 +1165,9 @@ TWILL_API enum twill_status twill_mem_free(void *ptr);
  *
  * @param comm   a ready communicator, nothing queued on which is waited for first
  * @param ptr    start, borrowed until deregistered; from twill_mem_alloc, or inside such memory; on
- *               a device, of that device, from cudaMalloc too
+ *               a device, of that device, from cudaMalloc too, or mapped by cuMemMap: any number of
+ *               pieces side by side. All of it stays mapped until it is deregistered; peers keep
+ *               the memory itself from being freed as long
  * @param bytes  at least 1; may differ from rank to rank
  * @param reg    out, the registration; not NULL
  *
@@ -1171,7 +1176,9 @@ TWILL_API enum twill_status twill_mem_free(void *ptr);
  *                            On devices also, told to every rank, memory that is not the device's
  *         TWILL_ERR_USAGE    a group is open; or comm is not ready
  *         TWILL_ERR_UNSUPPORTED  memory of the ranks that the sentence names cannot be mapped: it
- *                            does not come from twill_mem_alloc (on devices: nor from cudaMalloc).
+ *                            does not come from twill_mem_alloc. On devices: nor from cudaMalloc,
+ *                            nor from cuMemCreate with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+ *                            between processes memory of pools (cudaMallocAsync) never can.
  *                            Every rank gets this and none has registered; such memory is staged or
  *                            copied by the kernel (CMA)
  *         otherwise as a collective. comm stays healthy after the above.
