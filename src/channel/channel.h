@@ -102,6 +102,21 @@ uint64_t *tw_chan_peer_signals(const struct tw_chan *chan, int peer);
 size_t tw_chan_scratch_bytes(const struct tw_chan *chan);
 uint32_t tw_chan_signal_count(const struct tw_chan *chan);
 
+/* Memory beside the chan's own: a piece of each rank's, which every peer maps. It goes before the
+ * chan does. */
+struct tw_chan_memory;
+/** Zeroed, on whole pages. @param blob  out: for the peers of other processes; empty where there is
+ * none */
+enum twill_status tw_chan_memory_create(struct tw_chan *chan, size_t bytes,
+                                        struct tw_chan_memory **memory, struct tw_blob *blob);
+void *tw_chan_memory_own(const struct tw_chan_memory *memory);
+/** The piece of a peer of another process, of `bytes` bytes; once for each. @param at  out: until
+ * destroy, on a page */
+enum twill_status tw_chan_memory_map(struct tw_chan_memory *memory, int peer,
+                                     const struct tw_blob *blob, size_t bytes, void **at);
+/** NULL: nothing. What peers have mapped stays theirs. */
+void tw_chan_memory_destroy(struct tw_chan_memory *memory);
+
 /* FIFO ends by peer index; see tw_fifo_ops for the contract of each. */
 enum twill_status tw_chan_layout_send(struct tw_chan *chan, int peer, uint32_t subs,
                                       uint32_t depth);
