@@ -54,6 +54,13 @@ void tw_cuda_free(int device, void *ptr);
 /** Zeroed host memory that every device addresses by the same pointer. */
 enum twill_status tw_cuda_pinned_alloc(size_t bytes, void **ptr);
 void tw_cuda_pinned_free(void *ptr);
+/** Pin memory of the system's, whole pages of it, so that every device of the process can address
+ * it. Not twice. */
+enum twill_status tw_cuda_host_pin(int device, void *ptr, size_t bytes);
+/** Waits for what uses it. NULL: nothing. */
+void tw_cuda_host_unpin(int device, void *ptr);
+/** Where kernels on `device` find memory that is pinned so. */
+enum twill_status tw_cuda_host_find(int device, void *ptr, void **at);
 
 enum tw_cuda_kind {
     TW_CUDA_PLAIN,  /* the system's: no device addresses it, as far as CUDA knows */
@@ -78,6 +85,10 @@ enum twill_status tw_cuda_memory_range(const void *ptr, void **base, size_t *byt
 /** Whether `device` may address memory of `peer`, both of this process, now enabled where it can
  * be. *can false: there is no path; no error. */
 enum twill_status tw_cuda_peer_enable(int device, int peer, bool *can);
+/** The same, and nothing is enabled, nor does a context come into being. */
+enum twill_status tw_cuda_peer_can(int device, int peer, bool *can);
+/** Which device of this process it is; -1: none. */
+enum twill_status tw_cuda_device_find(const uint8_t uuid[16], int *device);
 
 #define TW_CUDA_IPC_BYTES 64
 /** Handle of the whole allocation that ptr, from tw_cuda_alloc or the user's cudaMalloc, lies in.

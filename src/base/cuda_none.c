@@ -36,6 +36,18 @@ void tw_cuda_free(int device UNUSED, void *ptr UNUSED) {}
 enum twill_status tw_cuda_pinned_alloc(size_t bytes UNUSED, void **ptr UNUSED) { return none(); }
 void tw_cuda_pinned_free(void *ptr UNUSED) {}
 
+enum twill_status tw_cuda_host_pin(int device UNUSED, void *ptr UNUSED, size_t bytes UNUSED)
+{
+    return none();
+}
+
+void tw_cuda_host_unpin(int device UNUSED, void *ptr UNUSED) {}
+
+enum twill_status tw_cuda_host_find(int device UNUSED, void *ptr UNUSED, void **at UNUSED)
+{
+    return none();
+}
+
 enum twill_status tw_cuda_memory_find(const void *ptr UNUSED, struct tw_cuda_memory *found UNUSED)
 {
     return none();
@@ -48,6 +60,16 @@ enum twill_status tw_cuda_memory_range(const void *ptr UNUSED, void **base UNUSE
 }
 
 enum twill_status tw_cuda_peer_enable(int device UNUSED, int peer UNUSED, bool *can UNUSED)
+{
+    return none();
+}
+
+enum twill_status tw_cuda_peer_can(int device UNUSED, int peer UNUSED, bool *can UNUSED)
+{
+    return none();
+}
+
+enum twill_status tw_cuda_device_find(const uint8_t uuid[16] UNUSED, int *device UNUSED)
 {
     return none();
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Knows: src/base/cuda.h, in a build without CUDA, on a machine without a device, and on one that
  * has some. Never knows: which of the three it runs on, but by asking. */
+#include <sys/mman.h>
+
 #include <cstring>
 #include <string>
 #include <thread>
@@ -76,7 +78,11 @@ TEST_F(CudaAbsent, Devices)
         expect_absent(tw_cuda_device_read(device, &found));
     EXPECT_EQ(found.major, 42);
     expect_absent(tw_cuda_peer_enable(0, 1, &flag_));
+    expect_absent(tw_cuda_peer_can(0, 1, &flag_));
     EXPECT_TRUE(flag_);
+    int device = 5;
+    expect_absent(tw_cuda_device_find(found.uuid, &device));
+    EXPECT_EQ(device, 5);
 }
 
 TEST_F(CudaAbsent, Memory)
@@ -85,6 +91,9 @@ TEST_F(CudaAbsent, Memory)
     uint8_t handle[TW_CUDA_IPC_BYTES] = {7};
     expect_absent(tw_cuda_alloc(0, 100, &ptr_));
     expect_absent(tw_cuda_pinned_alloc(100, &ptr_));
+    expect_absent(tw_cuda_host_pin(0, ptr_, 4096));
+    expect_absent(tw_cuda_host_find(0, &mark_, &ptr_));
+    tw_cuda_host_unpin(0, nullptr);
     expect_absent(tw_cuda_memory_find(&mark_, &memory));
     expect_absent(tw_cuda_memory_find(nullptr, &memory));
     expect_absent(tw_cuda_memory_range(&mark_, &ptr_, &bytes_));
@@ -240,6 +249,46 @@ TEST_F(CudaDevice, HostMemoryIsPlainOrPinned)
     EXPECT_EQ(found.kind, TW_CUDA_PLAIN);
 }
 
+TEST_F(CudaDevice, HostMemoryIsPinnedAfterwards)
+{
+    const size_t bytes = 1 << 20;
+    struct tw_cuda_memory found;
+    void *shared = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *at = nullptr;
+    ASSERT_NE(shared, MAP_FAILED);
+    OK(tw_cuda_host_pin(last_, shared, bytes));
+    EXPECT_NE(tw_cuda_host_pin(last_, shared, bytes), TWILL_OK) << "twice";
+    OK(tw_cuda_memory_find(shared, &found));
+    EXPECT_EQ(found.kind, TW_CUDA_PINNED);
+    for (int device = 0; device <= last_; device++) {
+        const int number = 1000 + device;
+        int back = 0;
+        OK(tw_cuda_host_find(device, shared, &at));
+        OK(tw_cuda_copy_now(device, at, &number, sizeof number));
+        OK(tw_cuda_copy_now(device, &back, at, sizeof back));
+        EXPECT_EQ(back, number);
+        EXPECT_EQ(*static_cast<int *>(shared), number);
+    }
+    tw_cuda_host_unpin(last_, shared);
+    OK(tw_cuda_memory_find(shared, &found));
+    EXPECT_EQ(found.kind, TW_CUDA_PLAIN);
+    munmap(shared, bytes);
+}
+
+TEST_F(CudaDevice, AreFoundByWhatOthersCallThem)
+{
+    struct tw_cuda_device found;
+    int device = -7;
+    for (int i = 0; i <= last_; i++) {
+        OK(tw_cuda_device_read(i, &found));
+        OK(tw_cuda_device_find(found.uuid, &device));
+        EXPECT_EQ(device, i);
+    }
+    found.uuid[3] ^= 1;
+    OK(tw_cuda_device_find(found.uuid, &device));
+    EXPECT_EQ(device, -1);
+}
+
 TEST_F(CudaDevice, OutOfMemoryIsSaid)
 {
     void *memory = &memory;
@@ -298,6 +347,10 @@ TEST_F(CudaDevice, PeersAreEnabledTwice)
     OK(tw_cuda_peer_enable(0, last_, &can));
     OK(tw_cuda_peer_enable(0, last_, &again));
     EXPECT_EQ(can, again);
+    OK(tw_cuda_peer_can(0, last_, &again));
+    EXPECT_EQ(can, again);
+    OK(tw_cuda_peer_can(last_, last_, &can));
+    EXPECT_TRUE(can);
 }
 
 #ifdef TW_HAVE_CUDA

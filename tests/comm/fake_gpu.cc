@@ -32,6 +32,8 @@ struct Range {
 struct All {
     int devices = 0, multiprocessors = 0;
     std::set<std::pair<int, int>> cuts;
+    std::map<std::pair<int, int>, Lie> lies;
+    int probes = 0;
     std::map<uintptr_t, Range> memory;
     std::map<void *, std::unique_ptr<Stream>> streams; /* by handle */
     std::vector<std::unique_ptr<Stream>> defaults;     /* by device */
@@ -93,6 +95,8 @@ Point step(Stream *stream)
 std::atomic<bool> full{false};
 std::atomic<int> full_device{-1};
 std::atomic<int> ordered{0};
+std::atomic<bool> closed{false};
+std::atomic<bool> busy{false};
 
 bool before(const Point &first, const Point &second)
 {
@@ -109,6 +113,8 @@ void reset(int devices, int multiprocessors)
     full_device = -1;
     ordered = 0;
     vmm_reset();
+    closed = false;
+    busy = false;
     all->devices = devices;
     all->multiprocessors = multiprocessors;
     for (int i = 0; i < devices; i++)
@@ -119,6 +125,38 @@ void cut(int device, int peer)
 {
     const Guard guard(lock);
     all->cuts.insert({device, peer});
+}
+
+void lie(int device, int peer, Lie lie)
+{
+    const Guard guard(lock);
+    all->lies[{device, peer}] = lie;
+}
+
+int probes()
+{
+    const Guard guard(lock);
+    return all->probes;
+}
+
+Lie lie_of(int device, const void *ptr)
+{
+    const Guard guard(lock);
+    auto at = all->memory.upper_bound((uintptr_t)ptr);
+    if (at == all->memory.begin() || (uintptr_t)ptr - (--at)->first >= at->second.bytes ||
+        at->second.device < 0) {
+        (void)wrong("the self-test tries what is no memory of a device");
+        return LOST;
+    }
+    const auto found = all->lies.find({device, at->second.device});
+    return found != all->lies.end() ? found->second : HONEST;
+}
+
+bool probe_note(int device, void *stream)
+{
+    const Guard guard(lock);
+    all->probes++;
+    return find(device, stream) != nullptr;
 }
 
 void mark(const void *ptr, size_t bytes, enum tw_cuda_kind kind, int device)
@@ -240,6 +278,26 @@ enum twill_status tw_cuda_pinned_alloc(size_t bytes, void **ptr)
 }
 void tw_cuda_pinned_free(void *ptr) { forget(ptr); }
 
+enum twill_status tw_cuda_host_pin(int, void *ptr, size_t bytes)
+{
+    mark(ptr, bytes, TW_CUDA_PINNED, -1);
+    return TWILL_OK;
+}
+void tw_cuda_host_unpin(int, void *ptr)
+{
+    const Guard guard(lock);
+    if (ptr != nullptr && all->memory.erase((uintptr_t)ptr) != 1)
+        (void)wrong("memory that is not pinned is unpinned");
+}
+enum twill_status tw_cuda_host_find(int, void *ptr, void **at)
+{
+    const Guard guard(lock);
+    if (all->memory.count((uintptr_t)ptr) == 0)
+        return wrong("memory that is not pinned is looked for");
+    *at = ptr;
+    return TWILL_OK;
+}
+
 enum twill_status tw_cuda_memory_find(const void *ptr, struct tw_cuda_memory *found)
 {
     const Guard guard(lock);
@@ -270,6 +328,16 @@ enum twill_status tw_cuda_peer_enable(int device, int peer, bool *can)
     *can = all->cuts.count({device, peer}) == 0;
     return TWILL_OK;
 }
+enum twill_status tw_cuda_peer_can(int device, int peer, bool *can)
+{
+    return tw_cuda_peer_enable(device, peer, can);
+}
+enum twill_status tw_cuda_device_find(const uint8_t uuid[16], int *device)
+{
+    const Guard guard(lock);
+    *device = uuid[0] <= all->devices ? uuid[0] - 1 : -1;
+    return TWILL_OK;
+}
 enum twill_status tw_cuda_ipc_export(const void *, uint8_t handle[TW_CUDA_IPC_BYTES])
 {
     memset(handle, 0, TW_CUDA_IPC_BYTES);
@@ -277,6 +345,8 @@ enum twill_status tw_cuda_ipc_export(const void *, uint8_t handle[TW_CUDA_IPC_BY
 }
 enum twill_status tw_cuda_ipc_open(int, const uint8_t *, void **)
 {
+    if (closed)
+        return tw_fail(TWILL_ERR_SYSTEM, "memory was made not to open");
     return wrong("ipc_open is not made up");
 }
 void tw_cuda_ipc_close(int, void *) {}
@@ -290,7 +360,7 @@ void tw_cuda_stream_destroy(int, void *gone) { stream_end(gone); }
 enum twill_status tw_cuda_stream_wait(int, void *) { return TWILL_OK; }
 enum twill_status tw_cuda_stream_query(int, void *, bool *empty)
 {
-    *empty = true;
+    *empty = !busy;
     return TWILL_OK;
 }
 

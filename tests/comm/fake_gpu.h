@@ -14,6 +14,7 @@
 extern "C" {
 #include "base/cuda.h"
 #include "device/cuda/launch.h"
+#include "device/cuda/probe.h"
 }
 
 namespace fake
@@ -42,6 +43,20 @@ struct Launch {
 void reset(int devices, int multiprocessors = 132);
 /* No path from one to the other. */
 void cut(int device, int peer);
+/* What comes of it when a device, by the self-test's kernel, gets at another's memory, though it
+ * says that it can. */
+enum Lie { HONEST, LOST, STALE, TWISTED_WRITES, TWISTED_READS };
+void lie(int device, int peer, Lie lie);
+/* Memory of other processes does not open. */
+extern std::atomic<bool> closed;
+/* Streams are never empty as long as it is true. */
+extern std::atomic<bool> busy;
+/* Runs of the self-test's kernel. */
+int probes();
+/* For fake_probe.cc: what a device makes of memory, and that the kernel runs; false: in no stream.
+ */
+Lie lie_of(int device, const void *ptr);
+bool probe_note(int device, void *stream);
 /* What is at ptr, which is the test's. */
 void mark(const void *ptr, size_t bytes, enum tw_cuda_kind kind, int device);
 

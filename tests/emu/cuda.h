@@ -13,6 +13,9 @@ typedef enum CUresult {
     CUDA_ERROR_NOT_FOUND = 500
 } CUresult;
 typedef int CUdevice;
+typedef struct CUuuid_st {
+    char bytes[16];
+} CUuuid;
 typedef struct CUctx_st *CUcontext;
 typedef unsigned long long CUdeviceptr;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;

@@ -28,6 +28,8 @@ extern "C" {
     X(cudaErrorInvalidResourceHandle, 400, "invalid resource handle")                              \
     X(cudaErrorNotReady, 600, "device not ready")                                                  \
     X(cudaErrorPeerAccessAlreadyEnabled, 704, "peer access is already enabled")                    \
+    X(cudaErrorHostMemoryAlreadyRegistered, 712, "host memory is already registered")              \
+    X(cudaErrorHostMemoryNotRegistered, 713, "host memory is not registered")                      \
     X(cudaErrorTooManyPeers, 711, "too many peers")                                                \
     X(cudaErrorStreamCaptureUnsupported, 900, "not permitted while a stream is captured")          \
     X(cudaErrorStreamCaptureInvalidated, 901, "the capture was made invalid")                      \
@@ -91,6 +93,11 @@ cudaError_t cudaMallocAsync(void **ptr, size_t bytes, cudaStream_t stream);
 cudaError_t cudaFreeAsync(void *ptr, cudaStream_t stream);
 cudaError_t cudaHostAlloc(void **ptr, size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void *ptr);
+#define cudaHostRegisterPortable 1u
+#define cudaHostRegisterMapped 2u
+cudaError_t cudaHostRegister(void *ptr, size_t bytes, unsigned flags);
+cudaError_t cudaHostUnregister(void *ptr);
+cudaError_t cudaHostGetDevicePointer(void **device_ptr, void *ptr, unsigned flags);
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *bytes);
 cudaError_t cudaMemcpy(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind);
 cudaError_t cudaMemset(void *dst, int value, size_t bytes);

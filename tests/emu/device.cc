@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "emu/peers.h"
 #include "emu/runtime.h"
 
 /* ---- errors ------------------------------------------------------------------------------------
@@ -141,7 +142,7 @@ cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
 {
     if (device < 0 || device >= devices() || peer < 0 || peer >= devices())
         return said(cudaErrorInvalidDevice);
-    *can = device != peer;
+    *can = device != peer && reach(device, peer) != ABSENT;
     return cudaSuccess;
 }
 cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return cudaSuccess; }
@@ -153,6 +154,14 @@ static CUresult device_get(CUdevice *handle, int device)
 {
     *handle = device;
     return device < 0 || device >= devices() ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+static CUresult device_uuid(CUuuid *uuid, CUdevice device)
+{
+    struct cudaDeviceProp prop;
+    if (cudaGetDeviceProperties(&prop, device) != cudaSuccess)
+        return CUDA_ERROR_INVALID_DEVICE;
+    memcpy(uuid, &prop.uuid, sizeof *uuid);
+    return CUDA_SUCCESS;
 }
 /* A context is a number: one more than its device. */
 static CUresult context_retain(CUcontext *context, CUdevice device)
@@ -185,6 +194,7 @@ static const struct {
     const char *name;
     void *entry;
 } entries[] = {{"cuDeviceGet", (void *)device_get},
+               {"cuDeviceGetUuid", (void *)device_uuid},
                {"cuDevicePrimaryCtxRetain", (void *)context_retain},
                {"cuCtxPushCurrent", (void *)context_push},
                {"cuCtxPopCurrent", (void *)context_pop},

@@ -9,6 +9,9 @@
 
 #include "emu/device.h"
 
+extern "C" {
+#include "device/cuda/probe.h"
+}
 #include "device/cuda/kernels.cuh"
 
 namespace emu
@@ -74,6 +77,7 @@ static void look(const struct tw_gk_launch_few &launch) { look_p2p(launch); }
 static void look(const struct tw_gk_launch_p2p &launch) { look_p2p(launch); }
 
 static void look(const struct tw_gk_launch_plan &) {} /* they use nothing of each other's */
+static void look(const struct tw_gk_probe &) {}       /* it tries that of ranks themselves */
 
 template <class T> static Body bind(const void *kernel, const void *argument)
 {
@@ -96,6 +100,7 @@ static std::map<const void *, Bind> list()
 {
     std::map<const void *, Bind> all;
 
+    add(&all, tw_gk_probe_kernel);
     add(&all, tw_gk_line_move);
     add(&all, tw_gk_ring_move);
     add(&all, tw_gk_move_v);

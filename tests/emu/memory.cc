@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "emu/memory.h"
+#include "emu/peers.h"
 
 using namespace emu;
 
@@ -83,7 +84,7 @@ cudaError_t drop(void *ptr)
 
 /* What an IPC handle says. */
 struct Ticket {
-    int32_t pid, fd;
+    int32_t pid, fd, device;
     uint64_t bytes;
 };
 
@@ -127,6 +128,49 @@ cudaError_t cudaHostAlloc(void **ptr, size_t bytes, unsigned)
     return cudaSuccess;
 }
 cudaError_t cudaFreeHost(void *ptr) { return ptr == nullptr ? cudaSuccess : drop(ptr); }
+
+/* Devices find it elsewhere, as they may: shared memory, which is mapped a second time. */
+cudaError_t cudaHostRegister(void *ptr, size_t bytes, unsigned)
+{
+    const Guard guard(all.lock);
+
+    if (bytes == 0 || (uintptr_t)ptr % 4096 != 0)
+        return said(cudaErrorInvalidValue);
+    if (find((uintptr_t)ptr) != nullptr)
+        return said(cudaErrorHostMemoryAlreadyRegistered);
+    void *alias = mremap(ptr, 0, bytes, MREMAP_MAYMOVE);
+    if (alias == MAP_FAILED)
+        return said(cudaErrorInvalidValue);
+    all.pieces[(uintptr_t)ptr] = {bytes, ENLISTED, -1, -1, nullptr, 0, -1, alias};
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostUnregister(void *ptr)
+{
+    for (int device = 0; device < devices(); device++)
+        device_wait(device);
+    const Guard guard(all.lock);
+    const auto at = all.pieces.find((uintptr_t)ptr);
+
+    if (at == all.pieces.end() || at->second.kind != ENLISTED)
+        return said(cudaErrorHostMemoryNotRegistered);
+    (void)munmap(at->second.alias, at->second.bytes);
+    all.pieces.erase(at);
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostGetDevicePointer(void **device_ptr, void *ptr, unsigned)
+{
+    const Guard guard(all.lock);
+    const auto *found = find((uintptr_t)ptr);
+
+    if (found == nullptr || (found->second.kind != ENLISTED && found->second.kind != PINNED))
+        return said(cudaErrorInvalidValue);
+    *device_ptr = found->second.kind == PINNED
+                      ? ptr
+                      : (char *)found->second.alias + ((uintptr_t)ptr - found->first);
+    return cudaSuccess;
+}
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *bytes)
 {
@@ -172,7 +216,7 @@ cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *ptr)
 
     if (found == nullptr || found->second.kind != DEVICE)
         return said(cudaErrorInvalidValue);
-    const Ticket ticket = {getpid(), found->second.fd, found->second.bytes};
+    const Ticket ticket = {getpid(), found->second.fd, found->second.device, found->second.bytes};
     memset(handle, 0, sizeof *handle);
     memcpy(handle, &ticket, sizeof ticket);
     return cudaSuccess;
@@ -184,6 +228,10 @@ cudaError_t cudaIpcOpenMemHandle(void **ptr, cudaIpcMemHandle_t handle, unsigned
     char path[64];
 
     memcpy(&ticket, &handle, sizeof ticket);
+    if (reach(current(), ticket.device) == ABSENT)
+        return said(cudaErrorPeerAccessUnsupported);
+    if (reach(current(), ticket.device) == CLOSED)
+        return said(cudaErrorInvalidResourceHandle);
     (void)snprintf(path, sizeof path, "/proc/%d/fd/%d", ticket.pid, ticket.fd);
     const int fd = ticket.pid == getpid() ? -1 : open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0)
@@ -193,7 +241,7 @@ cudaError_t cudaIpcOpenMemHandle(void **ptr, cudaIpcMemHandle_t handle, unsigned
     if (at == MAP_FAILED)
         return said(cudaErrorMemoryAllocation);
     const Guard guard(all.lock);
-    all.pieces[(uintptr_t)at] = {ticket.bytes, OPENED, current(), -1, nullptr};
+    all.pieces[(uintptr_t)at] = {ticket.bytes, OPENED, current(), -1, nullptr, 0, ticket.device};
     *ptr = at;
     return cudaSuccess;
 }
@@ -225,13 +273,23 @@ static void attribute_set(const Piece *piece, CUpointer_attribute which, void *v
         return;
     }
     if (which == CU_POINTER_ATTRIBUTE_MEMORY_TYPE && piece != nullptr)
-        told = piece->kind == PINNED ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+        told = piece->kind == PINNED || piece->kind == ENLISTED ? CU_MEMORYTYPE_HOST
+                                                                : CU_MEMORYTYPE_DEVICE;
     else if (which == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
         told = piece != nullptr ? piece->device : -2;
     else if (which == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE)
         told = piece != nullptr && piece->kind == DEVICE;
     /* a bool is 4 bytes wide here as well: callers give an int or unsigned for each */
     memcpy(value, &told, sizeof told);
+}
+
+int owner(const void *ptr)
+{
+    const Guard guard(all.lock);
+    const auto *found = find((uintptr_t)ptr);
+    if (found == nullptr)
+        return -1;
+    return found->second.kind == OPENED ? found->second.owner : found->second.device;
 }
 
 CUresult pointer_attributes(unsigned count, CUpointer_attribute *which, void **values,

@@ -13,8 +13,9 @@
 namespace emu
 {
 
-/* MAPPED: by cuMemMap. OPENED: another process's, by IPC */
-enum Kind { DEVICE, POOL, PINNED, OPENED, MAPPED };
+/* MAPPED: by cuMemMap. OPENED: another process's, by IPC. ENLISTED: the host's, by cudaHostRegister
+ */
+enum Kind { DEVICE, POOL, PINNED, OPENED, MAPPED, ENLISTED };
 struct Handle; /* of what is mapped */
 struct Piece {
     size_t bytes;
@@ -22,6 +23,8 @@ struct Piece {
     int device, fd;
     std::shared_ptr<Handle> handle; /* of MAPPED */
     uint32_t in = 0;                /* of MAPPED: bit d: device d may use it */
+    int owner = -1;                 /* of OPENED: the device whose memory it is */
+    void *alias = nullptr;          /* of ENLISTED: where devices find it */
 };
 
 struct Pieces {

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "emu/block.h"
+#include "emu/peers.h"
 #include "emu/runtime.h"
 
 namespace emu
@@ -123,6 +124,7 @@ void kernel_begin(const OpRef &op)
     for (unsigned block = 0; block < kernel->blocks; block++)
         pool_run([=] {
             wait_to_begin(*kernel, block, seed);
+            running = kernel->device;
             run_block(block, kernel->threads, seed + block * 0x632be59bd9b4e019u, kernel->body);
             bool last;
             {

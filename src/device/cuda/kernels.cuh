@@ -31,6 +31,9 @@ struct tw_gk_launch_few {
 __global__ void tw_gk_p2p_few(const __grid_constant__ struct tw_gk_launch_few launch);
 __global__ void tw_gk_p2p_many(const __grid_constant__ struct tw_gk_launch_p2p launch);
 
+struct tw_gk_probe;
+__global__ void tw_gk_probe_kernel(const __grid_constant__ struct tw_gk_probe probe);
+
 /* X(name, twill_type_t) */
 #define TW_GK_TYPES(X)                                                                             \
     X(int8, TWILL_INT8)                                                                            \

@@ -4,6 +4,7 @@
 
 extern "C" {
 #include "device/cuda/launch.h"
+#include "device/cuda/probe.h"
 }
 
 #include "device/cuda/kernels.cuh"
@@ -92,7 +93,7 @@ enum twill_status tw_gk_load(int device)
         return status;
     status = load(device);
     tw_cuda_leave(&place);
-    return status;
+    return tw_failed(status) ? status : tw_gk_probe_load(device);
 }
 
 static cudaError_t start(const void *kernel, const struct tw_gk_launch *launch, uint32_t threads,

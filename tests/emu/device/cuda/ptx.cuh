@@ -9,6 +9,7 @@
 
 #include "device/cuda/wire.h"
 #include "emu/device.h"
+#include "emu/peers.h"
 
 #define TW_SPINS_LOOK 32u /* a poll takes as long as all threads of the block take for one */
 #define TW_LOOKS_STOP 2u
@@ -19,7 +20,8 @@
 static inline uint32_t tw_load(const uint32_t *at)
 {
     emu::chance(2);
-    return __atomic_load_n(at, __ATOMIC_RELAXED);
+    const uint32_t value = __atomic_load_n(at, __ATOMIC_RELAXED);
+    return emu::lies ? emu::lie_load(at, value) : value;
 }
 
 static inline uint32_t tw_load_acquire(const uint32_t *at)
@@ -32,7 +34,8 @@ static inline void tw_store(uint32_t *at, uint32_t value)
 {
     emu::moved = true;
     emu::chance(8);
-    __atomic_store_n(at, value, __ATOMIC_RELAXED);
+    if (!emu::lies || !emu::lie_store(at))
+        __atomic_store_n(at, value, __ATOMIC_RELAXED);
     emu::chance(8);
 }
 
