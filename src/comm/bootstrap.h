@@ -28,8 +28,10 @@ enum twill_status tw_boot_run(struct twill_comm *comm);
 enum twill_status tw_boot_links(struct tw_boot *boot);
 /** Channels to all ranks, once the tree stands (bootstrap_chan.c). */
 enum twill_status tw_boot_chan(struct tw_boot *boot);
-/** Of ranks on devices: their peers' memory there. */
+/** Of ranks on devices: their peers' memory there (bootstrap_gpu.c). */
 enum twill_status tw_boot_gpu(struct tw_boot *boot);
+/** The most bytes that ranks tell each other for that at once. */
+size_t tw_boot_gpu_bytes(void);
 /** The most bytes that a frame in the tree has. */
 size_t tw_boot_frame_bytes(int size);
 

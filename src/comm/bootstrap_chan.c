@@ -8,7 +8,6 @@
 
 #include "base/mem.h"
 #include "comm/bootstrap.h"
-#include "comm/gpu.h"
 #include "comm/ops.h"
 
 /* What every rank tells every rank. */
@@ -21,9 +20,8 @@ struct entry {
 
 size_t tw_boot_frame_bytes(int size)
 {
-    const size_t gathered = sizeof(struct entry) > sizeof(struct tw_gpu_entry)
-                                ? sizeof(struct entry)
-                                : sizeof(struct tw_gpu_entry);
+    const size_t of_gpu = tw_boot_gpu_bytes();
+    const size_t gathered = sizeof(struct entry) > of_gpu ? sizeof(struct entry) : of_gpu;
     return tw_tree_frame_bytes(size, gathered, sizeof(struct tw_chan_blob));
 }
 
@@ -222,26 +220,6 @@ enum twill_status tw_boot_chan(struct tw_boot *boot)
     if (status == TWILL_OK)
         status = blobs_exchange(boot);
     free(peers);
-    free(entries);
-    return status;
-}
-
-enum twill_status tw_boot_gpu(struct tw_boot *boot)
-{
-    struct twill_comm *comm = boot->comm;
-    const struct tw_tree_call call = {comm, boot->wait.deadline_ns, "exchanging device memory"};
-
-    if (!tw_gpu_wanted(comm))
-        return TWILL_OK;
-    struct tw_gpu_entry *entries = tw_alloc((size_t)comm->size * sizeof(*entries));
-    enum twill_status status = entries != NULL ? TWILL_OK : TWILL_ERR_NOMEM;
-
-    if (status == TWILL_OK)
-        status = tw_gpu_create(comm, boot->ctl->peers, &entries[comm->rank]);
-    if (status == TWILL_OK)
-        status = tw_tree_gather(&call, entries, sizeof(*entries));
-    if (status == TWILL_OK)
-        status = tw_gpu_connect(comm, entries, boot->ctl->peers);
     free(entries);
     return status;
 }

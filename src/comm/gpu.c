@@ -13,6 +13,8 @@
 #include "base/cuda.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "comm/gpu_selftest.h"
+#include "device/probe.h"
 
 #define DRAIN_NAP_NS (20 * 1000L)
 
@@ -67,75 +69,15 @@ static enum twill_status team_join(struct tw_gpu *gpu, const struct tw_ctl_peer 
     return tw_gpu_team_join(gpu, ranks, place, parts);
 }
 
-/* ---- devices that do not address each other ----------------------------------------------------
- */
-
-/* The first rank on each device stands for the others there. */
-static bool device_first(const struct tw_ctl_peer *peers, int rank)
-{
-    for (int r = 0; r < rank; r++)
-        if (same_proc(&peers[r], &peers[rank]) && peers[r].device == peers[rank].device)
-            return false;
-    return true;
-}
-
-/* Every rank of a process finds the same. can: of those of this process all */
-static enum twill_status reach_find(const struct tw_gpu *gpu, const struct tw_ctl_peer *peers,
-                                    bool *can)
-{
-    const struct twill_comm *comm = gpu->comm;
-    const struct tw_ctl_peer *own = &peers[comm->rank];
-    enum twill_status status = TWILL_OK;
-
-    *can = comm->proc->params->p2p || comm->size == 1;
-    for (int p = 0; p < comm->size; p++)
-        for (int q = 0; q < comm->size && *can && !tw_failed(status); q++)
-            if (same_proc(&peers[p], own) && same_proc(&peers[q], own) &&
-                peers[p].device != peers[q].device && device_first(peers, p) &&
-                device_first(peers, q))
-                status = tw_cuda_peer_enable(peers[p].device, peers[q].device, can);
-    return status;
-}
-
-/* By pinned memory a process serves its own ranks only. */
-static enum twill_status cut_find(struct tw_gpu *gpu, const struct tw_ctl_peer *peers)
-{
-    const struct twill_comm *comm = gpu->comm;
-    const char *why = comm->proc->params->p2p ? "" : " (TWILL_P2P=0)";
-    bool can = true;
-    enum twill_status status = reach_find(gpu, peers, &can);
-
-    gpu->cut = !can;
-    if (tw_failed(status) || can)
-        return status;
-    for (int r = 0; r < comm->size; r++) {
-        if (same_proc(&peers[r], &peers[comm->rank]))
-            continue;
-        return tw_fail(TWILL_ERR_UNSUPPORTED,
-                       "init: CUDA devices of rank %d's process do not address each other%s, and "
-                       "rank %d is of another process: pinned host memory serves the ranks of one "
-                       "process only",
-                       comm->rank, why, r);
-    }
-    tw_info(TW_SUB_COMM,
-            "communicator %s rank %d: CUDA devices do not address each other%s: data goes by "
-            "pinned host memory, which is slow",
-            comm->args.name, comm->rank, why);
-    return TWILL_OK;
-}
-
 /* ---- memory ------------------------------------------------------------------------------------
  */
 
-static enum twill_status memory_take(struct tw_gpu *gpu, struct tw_gpu_entry *entry)
+static enum twill_status own_take(struct tw_gpu *gpu)
 {
     void *state = NULL, *host = NULL;
-    const int size = gpu->comm->size;
-    const struct tw_gk_layout layout = tw_gpu_layout(size, &entry->parts);
-    enum twill_status status = gpu->cut ? tw_cuda_pinned_alloc(layout.bytes, &gpu->mem)
-                                        : tw_cuda_alloc(gpu->device, layout.bytes, &gpu->mem);
-    if (!tw_failed(status))
-        status = tw_cuda_alloc(gpu->device, tw_gpu_state_bytes(size), &state);
+    enum twill_status status =
+        tw_cuda_alloc(gpu->device, tw_gpu_state_bytes(gpu->comm->size), &state);
+
     gpu->state = state;
     if (!tw_failed(status))
         status = tw_cuda_pinned_alloc(sizeof(struct tw_gk_host), &host);
@@ -146,15 +88,26 @@ static enum twill_status memory_take(struct tw_gpu *gpu, struct tw_gpu_entry *en
         status = tw_cuda_event_create(gpu->device, &gpu->done);
     if (!tw_failed(status))
         status = tw_cuda_event_create(gpu->device, &gpu->mark);
-    if (!tw_failed(status) && !gpu->cut)
-        status = tw_cuda_ipc_export(gpu->mem, entry->ipc);
-    entry->max_sms = (uint32_t)gpu->comm->args.max_sms;
-    entry->mem = (uint64_t)(uintptr_t)gpu->mem;
     return status;
 }
 
+/* What peers write to, unless it is known already that they cannot. */
+static enum twill_status memory_take(struct tw_gpu *gpu, uint64_t deadline_ns,
+                                     struct tw_gpu_entry *entry)
+{
+    if (entry->gap.kind != TW_GAP_NONE)
+        return TWILL_OK;
+    const struct tw_gk_layout layout = tw_gpu_layout(gpu->comm->size, &entry->parts);
+    enum twill_status status = tw_cuda_alloc(gpu->device, layout.bytes, &gpu->mem);
+
+    entry->mem = (uint64_t)(uintptr_t)gpu->mem;
+    if (!tw_failed(status) && !gpu->all_here && tw_failed(tw_cuda_ipc_export(gpu->mem, entry->ipc)))
+        entry->gap.kind = TW_GAP_CLOSED;
+    return tw_failed(status) ? status : tw_gpu_test_offer(gpu, entry, deadline_ns);
+}
+
 enum twill_status tw_gpu_create(struct twill_comm *comm, const struct tw_ctl_peer *peers,
-                                struct tw_gpu_entry *entry)
+                                uint64_t deadline_ns, struct tw_gpu_entry *entry)
 {
     if (comm->size > TW_GK_RANKS_MAX)
         return tw_fail(TWILL_ERR_UNSUPPORTED,
@@ -167,6 +120,11 @@ enum twill_status tw_gpu_create(struct twill_comm *comm, const struct tw_ctl_pee
     gpu->comm = comm;
     gpu->device = comm->args.device;
     gpu->source.fd = -1;
+    gpu->all_here = true;
+    for (int r = 0; r < comm->size; r++) {
+        gpu->here[r] = same_proc(&peers[r], &peers[comm->rank]);
+        gpu->all_here &= gpu->here[r];
+    }
     gpu->opened = tw_alloc((size_t)comm->size * sizeof(void *));
     gpu->pairs = tw_alloc((size_t)comm->size * sizeof(*gpu->pairs));
     /* from here on destroy frees what there is, and another rank's failure stops it */
@@ -177,91 +135,35 @@ enum twill_status tw_gpu_create(struct twill_comm *comm, const struct tw_ctl_pee
     if (!tw_failed(status))
         status = device_read(gpu, entry);
     if (!tw_failed(status))
-        status = cut_find(gpu, peers);
+        status = tw_gpu_test_here(gpu, peers, &entry->gap);
     if (!tw_failed(status))
         status = team_join(gpu, peers, &entry->parts);
-    return tw_failed(status) ? status : memory_take(gpu, entry);
+    if (!tw_failed(status))
+        status = own_take(gpu);
+    entry->max_sms = (uint32_t)comm->args.max_sms;
+    return tw_failed(status) ? status : memory_take(gpu, deadline_ns, entry);
 }
 
 /* ---- peers -------------------------------------------------------------------------------------
  */
 
-static enum twill_status peer_reach(struct tw_gpu *gpu, int rank, const struct tw_gpu_entry *entry,
-                                    const struct tw_ctl_peer *peer, void **mem)
-{
-    enum twill_status status = TWILL_OK;
-
-    /* in a process: devices have been seen to reach each other, or it is pinned */
-    *mem = (void *)(uintptr_t)entry->mem;
-    if (!gpu->here[rank]) {
-        status = tw_cuda_ipc_open(gpu->device, entry->ipc, &gpu->opened[rank]);
-        *mem = gpu->opened[rank];
-    }
-    if (!tw_failed(status))
-        return TWILL_OK;
-    return tw_fail(status,
-                   "init: CUDA device %d of rank %d does not reach device %d of rank %d: %s",
-                   gpu->device, gpu->comm->rank, peer->device, rank, tw_fail_text());
-}
-
-static void smaller(uint32_t value, uint32_t *least) { *least = value < *least ? value : *least; }
-
-/* What any rank has room for. */
-static struct tw_gk_layout layout_agree(int size, const struct tw_gpu_entry *entries)
-{
-    struct tw_gpu_parts least = entries[0].parts;
-
-    for (int r = 1; r < size; r++) {
-        smaller(entries[r].parts.line_each, &least.line_each);
-        smaller(entries[r].parts.ring_each, &least.ring_each);
-        smaller(entries[r].parts.plan_fifo_each, &least.plan_fifo_each);
-        smaller(entries[r].parts.plan_scratch, &least.plan_scratch);
-    }
-    return tw_gpu_layout(size, &least);
-}
-
 /* The table of many ranks' memory lies on the device. */
-static enum twill_status table_set(struct tw_gpu *gpu, void *const *table)
+static enum twill_status table_set(struct tw_gpu *gpu)
 {
     const int size = gpu->comm->size;
     void *far = NULL;
 
     if (size <= TW_GK_NEAR) {
         for (int r = 0; r < size; r++)
-            gpu->base.near[r] = table[r];
+            gpu->base.near[r] = gpu->at[r];
         return TWILL_OK;
     }
     enum twill_status status = tw_cuda_alloc(gpu->device, (size_t)size * sizeof(void *), &far);
     if (!tw_failed(status))
-        status = tw_cuda_copy_now(gpu->device, far, table, (size_t)size * sizeof(void *));
+        status = tw_cuda_copy_now(gpu->device, far, gpu->at, (size_t)size * sizeof(void *));
     gpu->far = far;
     gpu->base.far = far;
     return status;
-}
-
-static enum twill_status peers_reach(struct tw_gpu *gpu, const struct tw_gpu_entry *entries,
-                                     const struct tw_ctl_peer *peers)
-{
-    const struct twill_comm *comm = gpu->comm;
-    void *table[TW_GK_RANKS_MAX] = {gpu->mem};
-    enum twill_status status = TWILL_OK;
-
-    for (int r = 0; r < comm->size && !tw_failed(status); r++) {
-        const bool here = same_proc(&peers[r], &peers[comm->rank]);
-
-        table[r] = gpu->mem;
-        gpu->all_here &= here;
-        gpu->here[r] = here;
-        if (r != comm->rank)
-            status = peer_reach(gpu, r, &entries[r], &peers[r], &table[r]);
-    }
-    if (gpu->cut) { /* ranks do as if they were of several processes */
-        memset(gpu->here, 0, sizeof(gpu->here));
-        gpu->here[comm->rank] = true;
-        gpu->all_here = false;
-    }
-    tw_gpu_others_find(gpu, peers);
-    return tw_failed(status) ? status : table_set(gpu, table);
 }
 
 /* What a rank may have: blocks of all ranks of its device, whosever they are, are resident at once,
@@ -302,13 +204,13 @@ enum twill_status tw_gpu_connect(struct twill_comm *comm, const struct tw_gpu_en
 {
     struct tw_gpu *gpu = comm->gpu;
 
-    gpu->all_here = true;
     gpu->base.rank = comm->rank;
     gpu->base.size = comm->size;
     gpu->base.state = gpu->state;
     gpu->base.host = gpu->host;
-    gpu->base.layout = layout_agree(comm->size, entries);
-    enum twill_status status = peers_reach(gpu, entries, peers);
+    gpu->base.layout = tw_gpu_layout_agree(comm->size, entries);
+    tw_gpu_others_find(gpu, peers);
+    enum twill_status status = table_set(gpu);
     if (tw_failed(status))
         return status;
     gpu->most_blocks = blocks_agree(comm->size, entries, peers);
@@ -367,10 +269,9 @@ void tw_gpu_destroy(struct twill_comm *comm)
     tw_cuda_event_destroy(gpu->device, gpu->done);
     tw_cuda_event_destroy(gpu->device, gpu->mark);
     tw_cuda_free(gpu->device, gpu->far);
-    if (gpu->cut)
-        tw_cuda_pinned_free(gpu->mem);
-    else
+    if (!gpu->cut)
         tw_cuda_free(gpu->device, gpu->mem);
+    tw_gpu_cut_drop(gpu);
     tw_cuda_free(gpu->device, gpu->state);
     if (gpu->staging_bytes > 0)
         tw_gpu_staging_give(gpu->shared, gpu->staging_bytes);

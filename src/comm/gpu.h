@@ -23,14 +23,22 @@ struct tw_gpu_parts {
     uint32_t plan_fifo_each, plan_scratch; /* 0: calls run no plans */
 };
 
+/* From one rank's device to memory on another's something is in the way. */
+struct tw_gpu_gap {
+    int32_t kind;       /* enum tw_gap; 0: nothing */
+    int32_t from, peer; /* ranks; the same one: no pair is meant */
+};
+
 /* What ranks on devices tell each other when they connect. */
 struct tw_gpu_entry {
     struct tw_gpu_parts parts; /* that it has room for */
     uint32_t multiprocessors;
     uint32_t max_sms; /* of its device's kernel; 0: no bound */
     uint8_t uuid[16];
-    uint64_t mem;    /* address in its process */
-    uint8_t ipc[64]; /* of the allocation that begins there */
+    struct tw_gpu_gap gap; /* that is known by now */
+    uint32_t seed;         /* of what the self-test writes */
+    uint64_t mem;          /* address in its process */
+    uint8_t ipc[64];       /* of the allocation that begins there */
 };
 
 #define TW_GPU_CAPTURES 4 /* side by side, in which calls keep their order */
@@ -47,8 +55,10 @@ struct tw_gpu {
     int most_blocks;              /* of one rank's kernel */
     uint64_t push_bytes;          /* from so many on all_reduce stores and does not load */
     uint64_t staging_bytes;       /* of what is shared, that it holds: mem, state, far */
-    void *mem;                    /* owned: what peers write to; pinned where devices are cut off */
-    bool cut; /* some devices of the process do not address each other: only mem is reached */
+    void *mem;                    /* owned: what peers write to; that of cut_mem where cut */
+    bool cut; /* some devices do not address each other's memory: only host memory is reached */
+    struct tw_gpu_cut *cut_mem;  /* owned; NULL: none */
+    void *at[TW_GK_RANKS_MAX];   /* each rank's mem, as the device addresses it */
     struct tw_gk_state *state;   /* owned, on the device */
     struct tw_gk_host *host;     /* owned, pinned */
     char **far;                  /* owned, on the device; NULL: few ranks */
@@ -98,8 +108,8 @@ enum twill_status tw_gpu_check(int device);
 /** Room of the rank's own on the device; fills entry. peers: [size]. NOMEM: the device has none, or
  * TWILL_DEVICE_STAGING leaves too little */
 enum twill_status tw_gpu_create(struct twill_comm *comm, const struct tw_ctl_peer *peers,
-                                struct tw_gpu_entry *entry);
-/** Reach the peers. entries: [size], everybody's. */
+                                uint64_t deadline_ns, struct tw_gpu_entry *entry);
+/** The peers' memory is reached (gpu_selftest.h). entries: [size], everybody's. */
 enum twill_status tw_gpu_connect(struct twill_comm *comm, const struct tw_gpu_entry *entries,
                                  const struct tw_ctl_peer *peers);
 /** NULL: nothing. The rank's kernels have ended, or have been told to. */
@@ -120,6 +130,8 @@ void tw_gpu_peer_cut(uint32_t each, struct tw_gpu_parts *parts);
 struct tw_gk_layout tw_gpu_layout(int size, const struct tw_gpu_parts *parts);
 /** Bytes of a rank's state. */
 size_t tw_gpu_state_bytes(int size);
+/** What any rank has room for. entries: [size] */
+struct tw_gk_layout tw_gpu_layout_agree(int size, const struct tw_gpu_entry *entries);
 /** All that a rank of `size` has on its device. */
 uint64_t tw_gpu_rank_bytes(int size, const struct tw_gpu_parts *parts);
 /**

@@ -36,6 +36,21 @@ struct tw_gk_layout tw_gpu_layout(int size, const struct tw_gpu_parts *parts)
     return layout;
 }
 
+static void smaller(uint32_t value, uint32_t *least) { *least = value < *least ? value : *least; }
+
+struct tw_gk_layout tw_gpu_layout_agree(int size, const struct tw_gpu_entry *entries)
+{
+    struct tw_gpu_parts least = entries[0].parts;
+
+    for (int r = 1; r < size; r++) {
+        smaller(entries[r].parts.line_each, &least.line_each);
+        smaller(entries[r].parts.ring_each, &least.ring_each);
+        smaller(entries[r].parts.plan_fifo_each, &least.plan_fifo_each);
+        smaller(entries[r].parts.plan_scratch, &least.plan_scratch);
+    }
+    return tw_gpu_layout(size, &least);
+}
+
 void tw_gpu_peer_cut(uint32_t each, struct tw_gpu_parts *parts)
 {
     const uint32_t small = SMALL_BYTES < each / 4 ? SMALL_BYTES : each / 4;

@@ -161,11 +161,12 @@ void expect_gone(Child *child, int rank, enum twill_status status, const std::st
 }
 
 /* Rank 1 is killed; the others do as `part` says. */
-void kill_one(int size, const std::string &part, const std::string &victim, size_t count)
+void kill_one(int size, const std::string &part, const std::string &victim, size_t count,
+              const Env &env = {})
 {
     std::vector<std::string> parts((size_t)size, part);
     parts[1] = victim;
-    Job job(parts, count);
+    Job job(parts, count, env);
 
     sleep_s(0.2); /* kernels are in their waits, and loops somewhere */
     const double killed_s = now_s();
@@ -187,6 +188,14 @@ TEST(Lost, KilledInTheMiddleOfCalls)
         step(format("killing in the middle, time %d", i));
         kill_one(2, "loop", "loop", FEW);
     }
+}
+
+/* What they share is host memory that both have mapped. */
+TEST(Lost, KilledWhileTheOtherWaitsByPinnedMemory)
+{
+    for (size_t count : {FEW, MANY})
+        kill_one(2, "call", "idle", count, {{"TWILL_P2P", "0"}});
+    kill_one(2, "loop", "loop", FEW, {{"TWILL_P2P", "0"}});
 }
 
 TEST(Lost, AbortEndsTheWait)

@@ -96,7 +96,7 @@ Amount amount(int processes)
     return processes <= devices() ? Amount{300, (size_t)8 << 20} : Amount{40, (size_t)256 << 10};
 }
 
-void cover(int processes, int each, bool by_id)
+void cover(int processes, int each, bool by_id, const Env &env = {})
 {
     const Meeting meeting;
     const Amount some = amount(processes);
@@ -115,7 +115,9 @@ void cover(int processes, int each, bool by_id)
                                                std::to_string(first_case),
                                                std::to_string(some.cases),
                                                std::to_string(some.bytes)};
-        children.push_back(std::make_unique<Child>(args, by_id ? Env() : meeting.of(p, processes)));
+        Env its = by_id ? Env() : meeting.of(p, processes);
+        its.insert(its.end(), env.begin(), env.end());
+        children.push_back(std::make_unique<Child>(args, its));
         all.push_back(children.back().get());
     }
     if (by_id)
@@ -142,5 +144,10 @@ TEST(Multi, TwoProcessesOfTwoRanks) { cover(2, 2, true); }
 TEST(Multi, TwoProcessesOfFourRanks) { cover(2, 4, true); }
 TEST(Multi, TwoProcessesByEnvironment) { cover(2, 1, false); }
 TEST(Multi, FourProcessesByEnvironment) { cover(4, 1, false); }
+
+/* As where devices of several processes do not address each other. */
+TEST(Multi, TwoProcessesByPinnedMemory) { cover(2, 1, true, {{"TWILL_P2P", "0"}}); }
+TEST(Multi, ThreeProcessesByPinnedMemory) { cover(3, 1, true, {{"TWILL_P2P", "0"}}); }
+TEST(Multi, TwoProcessesOfTwoRanksByPinnedMemory) { cover(2, 2, true, {{"TWILL_P2P", "0"}}); }
 
 } // namespace gpu

@@ -137,6 +137,7 @@ struct tw_gk_host {
     /* a wait of a millisecond or more goes on, for this peer in this call */
     uint32_t waiting, wait_epoch, wait_peer;
     uint32_t wait_words[TW_GK_WORDS];
+    uint32_t seen[256]; /* by the self-test, while ranks connect */
 };
 
 /* What the words OUT and IN of a record say: an address of the process that both ranks are in, or
