@@ -94,6 +94,8 @@ TEST(Info, JsonIsOneObject)
          "assert (gpus['count'] == 0) == (gpus['reason'] != '')\n"
          "for g in gpus['list']:\n"
          "    assert g['name'] and g['bytes'] > 0 and g['pci'] and '.' in g['capability']\n"
+         "n = gpus['count']\n"
+         "assert len(gpus['reach']) in ((n * (n - 1), 1) if n > 1 else (0,))\n"
          "between = d['between_gpus']\n"
          "assert len(between['ring']) in (0, len(between['gpus']))\n"
          "for g in between['gpus']:\n"

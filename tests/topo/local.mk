@@ -8,7 +8,7 @@ tests_topo_test_topo_SOURCES = tests/topo/test_topo.cc tests/topo/test_graph.cc 
 	tests/topo/test_xml.cc tests/topo/test_discover.cc tests/topo/test_measured.cc \
 	tests/topo/test_probe.cc tests/topo/test_cache.cc tests/topo/test_tool.cc tests/topo/test_self.cc tests/topo/test_plain.cc \
 	tests/topo/test_typical.cc tests/topo/test_nvml.cc tests/topo/test_ring.cc \
-	tests/topo/test_info.cc tools/info/gpus.c tools/info/json.c \
+	tests/topo/test_info.cc tools/info/gpus.c tools/info/reach.c tools/info/json.c \
 	tests/topo/graphs.hh
 tests_topo_test_topo_CPPFLAGS = $(AM_CPPFLAGS) $(GTEST_CFLAGS) -I$(top_srcdir)/tests/tools -I$(top_srcdir)/tools/info \
 	-DBUILD_DIR='"$(abs_top_builddir)"' -DSOURCE_DIR='"$(abs_top_srcdir)"'

@@ -90,6 +90,54 @@ TEST(InfoGpus, ShowsWhatIsUnknown)
         << shown(info_gpus_print, measured.g);
 }
 
+std::string shown(void (*show)(FILE *, int, const enum tw_gap *),
+                  const std::vector<enum tw_gap> &gaps, int count)
+{
+    char *text = nullptr;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    show(out, count, gaps.data());
+    fclose(out);
+    std::string all(text, bytes);
+    free(text);
+    return all;
+}
+
+TEST(InfoGpus, SaysWhichReachEachOther)
+{
+    EXPECT_EQ(shown(info_reach_print, std::vector<enum tw_gap>(4, TW_GAP_NONE), 2),
+              "  GPU 0 reaches GPU 1\n  GPU 1 reaches GPU 0\n");
+    EXPECT_EQ(shown(info_reach_print, {TW_GAP_NONE}, 1), "");
+    EXPECT_EQ(shown(info_reach_print, std::vector<enum tw_gap>(9, TW_GAP_OFF), 3),
+              "  GPU 0 does not reach GPU 1, 2: TWILL_P2P=0\n"
+              "  GPU 1 does not reach GPU 0, 2: TWILL_P2P=0\n"
+              "  GPU 2 does not reach GPU 0, 1: TWILL_P2P=0\n");
+    EXPECT_EQ(
+        shown(info_reach_print,
+              {TW_GAP_NONE, TW_GAP_NONE, TW_GAP_NO_PATH, /**/ TW_GAP_WRITES_LOST, TW_GAP_NONE,
+               TW_GAP_READS_OTHER, /**/ TW_GAP_NONE, TW_GAP_NONE, TW_GAP_NONE},
+              3),
+        "  GPU 0 reaches GPU 1\n"
+        "  GPU 0 does not reach GPU 2: there is no peer access\n"
+        "  GPU 1 does not reach GPU 2: the self-test's reads find other bytes than are there\n"
+        "  GPU 1 does not reach GPU 0: the self-test's writes are lost\n"
+        "  GPU 2 reaches GPU 0, 1\n");
+}
+
+TEST(InfoGpus, SaysInJsonWhichReachEachOther)
+{
+    if (!have_tool("python3"))
+        GTEST_SKIP() << "python3 is missing";
+    Command python(
+        {"python3", "-c",
+         "import json, sys\n"
+         "assert json.load(sys.stdin) == [\n"
+         "    {'from': 0, 'to': 1, 'reaches': False, 'reason': 'there is no peer access'},\n"
+         "    {'from': 1, 'to': 0, 'reaches': True, 'reason': ''}]\n"},
+        shown(info_reach_json, {TW_GAP_NONE, TW_GAP_NO_PATH, TW_GAP_NONE, TW_GAP_NONE}, 2));
+    EXPECT_EQ(python.finish(), 0) << python.err;
+}
+
 TEST(InfoGpus, JsonSaysTheSame)
 {
     if (!have_tool("python3"))

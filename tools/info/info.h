@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "device/probe.h"
 #include "topo/graph.h"
 
 /* "text" */
@@ -16,5 +17,11 @@ void info_json_string(FILE *out, const char *name, const char *text, const char 
 enum twill_status info_gpus_print(FILE *out, const struct tw_topo_graph *graph);
 /* The same as the value of a JSON object. */
 enum twill_status info_gpus_json(FILE *out, const struct tw_topo_graph *graph);
+
+/* Which of `count` CUDA devices get at each other's memory, and why others do not. gaps:
+ * [count][count], of the first index to the second. */
+void info_reach_print(FILE *out, int count, const enum tw_gap *gaps);
+/* The same as the value of a JSON object: a list of pairs. */
+void info_reach_json(FILE *out, int count, const enum tw_gap *gaps);
 
 #endif

@@ -12,8 +12,10 @@
 #include <string.h>
 
 #include "base/cuda.h"
+#include "base/mem.h"
 #include "base/param.h"
 #include "base/status.h"
+#include "base/time.h"
 #include "cli.h"
 #include "info.h"
 #include "topo/topo.h"
@@ -25,6 +27,8 @@
 #define COMPILER "gcc " __VERSION__
 #endif
 
+#define PROBE_LIMIT_NS (10 * TW_NS_S) /* for devices that are busy */
+
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x)
 
@@ -32,8 +36,8 @@ const char cli_program[] = "twill-info";
 
 static const char help[] = "usage: twill-info [--json]\n"
                            "Show the library's version, how it was built, the devices that ranks\n"
-                           "can use, what lies between GPUs, and every parameter with where its\n"
-                           "value comes from.\n"
+                           "can use, which GPUs reach each other, what lies between them, and\n"
+                           "every parameter with where its value comes from.\n"
                            "\n"
                            "  --json      as one JSON object\n"
                            "  --help, --version\n";
@@ -108,6 +112,36 @@ static void print_gpus(void)
         print_gpu(device);
 }
 
+/* Of each CUDA device to each other one. @return owned; NULL: unknown (tw_fail was called), or
+ * there is but one device */
+static enum tw_gap *gaps_find(void)
+{
+    const size_t count = (size_t)tw_cuda_device_count();
+    const struct tw_params *params = NULL;
+    enum tw_gap *gaps = count > 1 ? tw_alloc(count * count * sizeof(*gaps)) : NULL;
+    if (!gaps)
+        return NULL;
+    enum twill_status status = tw_params_get(&params);
+    for (size_t i = 0; !tw_failed(status) && !params->p2p && i < count * count; i++)
+        gaps[i] = TW_GAP_OFF;
+    if (!tw_failed(status) && params->p2p)
+        status = tw_probe_all((int)count, tw_deadline_ns(PROBE_LIMIT_NS), gaps);
+    if (!tw_failed(status))
+        return gaps;
+    free(gaps);
+    return NULL;
+}
+
+static void print_reach(void)
+{
+    enum tw_gap *gaps = gaps_find();
+    if (gaps)
+        info_reach_print(stdout, tw_cuda_device_count(), gaps);
+    else if (tw_cuda_device_count() > 1)
+        printf("  which GPUs reach each other: unknown: %s\n", tw_fail_text());
+    free(gaps);
+}
+
 /* Whatever CUDA sees: the graph is of what PCI shows. */
 static void print_between_gpus(void)
 {
@@ -159,6 +193,7 @@ static void print_text(int library, const struct tw_topo_info *info)
     else
         printf("  host  unknown: %s\n", tw_fail_text());
     print_gpus();
+    print_reach();
     print_between_gpus();
     print_parameters();
 }
@@ -196,6 +231,18 @@ static void json_gpu(int device)
            gpu.major, gpu.minor, gpu.multiprocessors);
 }
 
+static void json_reach(int count)
+{
+    enum tw_gap *gaps = gaps_find();
+    if (gaps || count < 2) {
+        info_reach_json(stdout, count, gaps);
+    } else {
+        putchar('{');
+        info_json_string(stdout, "error", tw_fail_text(), "}");
+    }
+    free(gaps);
+}
+
 static void json_gpus(void)
 {
     int count = tw_cuda_device_count();
@@ -203,7 +250,9 @@ static void json_gpus(void)
     info_json_string(stdout, "reason", tw_cuda_absence() ? tw_cuda_absence() : "", ", \"list\": [");
     for (int device = 0; device < count; device++)
         json_gpu(device);
-    printf("]},\n");
+    printf("],\n    \"reach\": ");
+    json_reach(count);
+    printf("},\n");
 }
 
 static void json_between_gpus(void)
