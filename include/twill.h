@@ -314,9 +314,9 @@ TWILL_API enum twill_status twill_get_unique_id(twill_unique_id *id);
  *                            CUDA device that does not exist
  *         TWILL_ERR_USAGE    in a child after fork(2) of a process that used twill
  *         TWILL_ERR_UNSUPPORTED  a device where none can be used: a build without CUDA or without
- *                            kernels for it, no driver or one too old; devices of several processes
- *                            that do not reach each other; more ranks on devices than there may be;
- *                            ranks that share neither a process nor a host (both hosts are named)
+ *                            kernels for it, no driver or one too old; more ranks on devices than
+ *                            there may be; ranks that share neither a process nor a host (both
+ *                            hosts are named)
  *         TWILL_ERR_NOMEM    memory, of host or device, or not even the least staging is left
  *                            (TWILL_STAGING, TWILL_DEVICE_STAGING)
  *         TWILL_ERR_SYSTEM   a system call failed
