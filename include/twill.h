@@ -554,7 +554,7 @@ struct twill_choice {
     uint32_t magic;   /* TWILL_CHOICE_MAGIC */
     uint32_t version; /* TWILL_VERSION of the caller */
     char algo[48];    /* out: the plan's name, for instance "ring" */
-    char proto[16];   /* out: "simple"; on devices "lines", "rings" or "direct" */
+    char proto[16];   /* out: "simple"; on devices "lines", "rings", "direct", "copy" */
     int32_t channels; /* out: channels that the plan uses; on devices the kernel's blocks */
     /* out: time by the cost model if all ranks call at once; 0 where nothing is predicted (more
      * than 32 ranks; devices) */
@@ -1187,6 +1187,34 @@ TWILL_API enum twill_status twill_mem_free(void *ptr);
  */
 TWILL_API enum twill_status twill_register(twill_comm_t comm, void *ptr, size_t bytes,
                                            twill_reg_t *reg);
+
+/**
+ * As twill_register, with a promise of the caller's: in each collective whose recvbuf lies in such
+ * memory, every rank's recvbuf lies in the same registration, equally far from its start; and where
+ * that is an all_to_all, either all ranks are in place or none. Each rank then knows by itself where
+ * the others' buffers are, and on devices copy engines serve all_gather, all_to_all (not in place)
+ * and broadcast of large blocks, so that no multiprocessor is busy (TWILL_COPY_ENGINE,
+ * docs/gpu.md). The sendbuf need not be registered.
+ *
+ * A broken promise is TWILL_ERR_MISMATCH with the ranks named, and registered memory of all ranks
+ * holds anything then. So it may after any other failure of the communicator, an abort too: peers
+ * whose calls were under way may still write to it. It is kept, registered or not, until the other
+ * ranks have deregistered it or destroyed their communicators, which waits for such calls.
+ *
+ * @param comm   as for twill_register
+ * @param ptr    as for twill_register
+ * @param bytes  at least 1; equal on all ranks
+ * @param reg    out, the registration, for twill_deregister; not NULL
+ *
+ * @return TWILL_OK           registered on every rank
+ *         TWILL_ERR_INVALID  also, told to every rank: ranks have different bytes, or some called
+ *                            twill_register
+ *         otherwise as twill_register
+ *
+ * Threads: one at a time for comm. Blocks for the other ranks.
+ */
+TWILL_API enum twill_status twill_register_symmetric(twill_comm_t comm, void *ptr, size_t bytes,
+                                                     twill_reg_t *reg);
 
 /**
  * End a registration. A collective: every rank calls it, in the same order.

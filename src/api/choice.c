@@ -8,7 +8,7 @@
 
 #include "api/api.h"
 #include "comm/choose.h"
-#include "comm/gpu.h"
+#include "comm/gpu_copy.h"
 #include "comm/ops.h"
 
 /* Of the struct's first version: predicted_us came later. */
@@ -76,6 +76,9 @@ static bool choose_kernel(twill_comm_t comm, const struct tw_call_info *info,
         return false;
     }
     tw_gpu_shape(comm->gpu, &call, &shape);
+    if (tw_gpu_copy_expected(comm->gpu, &call)) {
+        tw_gpu_copy_shape(false, &shape);
+    }
     snprintf(choice->algo, sizeof choice->algo, "%s", tw_gpu_algo_name(&shape));
     snprintf(choice->proto, sizeof choice->proto, "%s", tw_gpu_proto_name(&shape));
     choice->channels = (int32_t)shape.blocks;

@@ -149,15 +149,43 @@ static enum twill_status mappable(const void *ptr, size_t bytes)
     return status == TWILL_ERR_INVALID ? TWILL_ERR_UNSUPPORTED : status;
 }
 
-static enum twill_status register_all(twill_comm_t comm, struct twill_reg *reg)
+/* All ranks registered likewise, and symmetric memory is equally much. On the host, where nothing
+ * else comes of it. */
+static enum twill_status promise_agree(twill_comm_t comm, size_t bytes, bool symmetric)
+{
+    uint64_t mine = symmetric ? bytes : 0, *all = tw_alloc((size_t)comm->size * sizeof *all);
+    if (!all)
+        return TWILL_ERR_NOMEM;
+    const struct tw_call call = {
+        .info = {.coll = TW_COLL_ALL_GATHER,
+                 .guise = TW_CALL_REGISTER,
+                 .count = 1,
+                 .type = TWILL_UINT64},
+        .in = &mine,
+        .out = all,
+        .comm = comm,
+    };
+    enum twill_status status = tw_ops_call(&call);
+    for (int rank = 1; rank < comm->size && !tw_failed(status); rank++)
+        if (all[rank] != all[0])
+            status = tw_fail(TWILL_ERR_INVALID,
+                             "register: symmetric memory of rank 0 is %llu bytes, of rank %d %llu",
+                             (unsigned long long)all[0], rank, (unsigned long long)all[rank]);
+    free(all);
+    return status;
+}
+
+static enum twill_status register_all(twill_comm_t comm, struct twill_reg *reg, bool symmetric)
 {
     char named[NAMED_BYTES] = "";
     enum twill_status mine, status;
     if (comm->gpu) {
-        status = tw_gpu_register(comm, reg->ptr, reg->bytes, &reg->slot);
+        status = tw_gpu_register(comm, reg->ptr, reg->bytes, symmetric, &reg->slot);
     } else {
         mine = mappable(reg->ptr, reg->bytes);
         status = agree(comm, TW_CALL_REGISTER, mine, named);
+        if (!tw_failed(status))
+            status = promise_agree(comm, reg->bytes, symmetric);
     }
     if (!tw_failed(status)) {
         reg->next = comm->regs;
@@ -185,7 +213,8 @@ static enum twill_status register_check(const void *ptr, size_t bytes)
     return TWILL_OK;
 }
 
-enum twill_status twill_register(twill_comm_t comm, void *ptr, size_t bytes, twill_reg_t *reg)
+static enum twill_status register_memory(twill_comm_t comm, void *ptr, size_t bytes, bool symmetric,
+                                         twill_reg_t *reg)
 {
     enum twill_status status = tw_api_enter(comm, "register");
     if (tw_failed(status))
@@ -203,7 +232,7 @@ enum twill_status twill_register(twill_comm_t comm, void *ptr, size_t bytes, twi
     if (made) {
         made->ptr = ptr;
         made->bytes = bytes;
-        status = register_all(comm, made);
+        status = register_all(comm, made, symmetric);
     }
     if (!tw_failed(status)) {
         *reg = made;
@@ -214,6 +243,17 @@ enum twill_status twill_register(twill_comm_t comm, void *ptr, size_t bytes, twi
     }
     tw_api_leave(comm);
     return status;
+}
+
+enum twill_status twill_register(twill_comm_t comm, void *ptr, size_t bytes, twill_reg_t *reg)
+{
+    return register_memory(comm, ptr, bytes, false, reg);
+}
+
+enum twill_status twill_register_symmetric(twill_comm_t comm, void *ptr, size_t bytes,
+                                           twill_reg_t *reg)
+{
+    return register_memory(comm, ptr, bytes, true, reg);
 }
 
 static struct twill_reg **reg_find(twill_comm_t comm, const struct twill_reg *reg)
@@ -235,7 +275,10 @@ static enum twill_status deregister(twill_comm_t comm, struct twill_reg *reg)
     if (tw_group_active())
         return tw_api_comm_error(comm, tw_fail(TWILL_ERR_USAGE, "deregister: not inside a group"));
     enum twill_status status = tw_api_failure(comm);
-    if (!tw_failed(status)) {
+    if (tw_failed(status)) {
+        if (comm->gpu)
+            (void)tw_gpu_drain(comm->gpu); /* kernels end, but what they have copied goes on */
+    } else {
         status = tw_api_ready(comm, "deregister");
         if (tw_failed(status))
             return status;

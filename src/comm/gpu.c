@@ -13,6 +13,7 @@
 #include "base/cuda.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "comm/gpu_copy.h"
 #include "comm/gpu_selftest.h"
 #include "device/probe.h"
 
@@ -140,6 +141,8 @@ enum twill_status tw_gpu_create(struct twill_comm *comm, const struct tw_ctl_pee
         status = team_join(gpu, peers, &entry->parts);
     if (!tw_failed(status))
         status = own_take(gpu);
+    if (!tw_failed(status))
+        status = tw_gpu_copy_create(gpu, entry);
     entry->max_sms = (uint32_t)comm->args.max_sms;
     return tw_failed(status) ? status : memory_take(gpu, deadline_ns, entry);
 }
@@ -210,7 +213,9 @@ enum twill_status tw_gpu_connect(struct twill_comm *comm, const struct tw_gpu_en
     gpu->base.host = gpu->host;
     gpu->base.layout = tw_gpu_layout_agree(comm->size, entries);
     tw_gpu_others_find(gpu, peers);
-    enum twill_status status = table_set(gpu);
+    enum twill_status status = tw_gpu_copy_agree(comm->size, entries);
+    if (!tw_failed(status))
+        status = table_set(gpu);
     if (tw_failed(status))
         return status;
     gpu->most_blocks = blocks_agree(comm->size, entries, peers);
@@ -265,6 +270,7 @@ void tw_gpu_destroy(struct twill_comm *comm)
     for (int r = 0; gpu->opened != NULL && r < comm->size; r++)
         if (gpu->opened[r] != NULL)
             tw_cuda_ipc_close(gpu->device, gpu->opened[r]);
+    tw_gpu_copy_destroy(gpu);
     tw_cuda_event_destroy(gpu->device, gpu->event);
     tw_cuda_event_destroy(gpu->device, gpu->done);
     tw_cuda_event_destroy(gpu->device, gpu->mark);

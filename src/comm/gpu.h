@@ -13,6 +13,7 @@
 struct tw_gpu_team;
 struct tw_gpu_reg;
 struct tw_gpu_program;
+struct tw_gpu_copies;
 struct tw_exec;
 
 #define TW_GPU_REGS 256 /* registrations of a communicator */
@@ -34,12 +35,16 @@ struct tw_gpu_entry {
     struct tw_gpu_parts parts; /* that it has room for */
     uint32_t multiprocessors;
     uint32_t max_sms; /* of its device's kernel; 0: no bound */
+    uint64_t copy_from;
     uint8_t uuid[16];
     struct tw_gpu_gap gap; /* that is known by now */
     uint32_t seed;         /* of what the self-test writes */
     uint64_t mem;          /* address in its process */
     uint8_t ipc[64];       /* of the allocation that begins there */
 };
+
+#define TW_GPU_SIDES                                                                               \
+    2 /* streams beside a call's: one outside captures, or one of them, needs one */
 
 #define TW_GPU_CAPTURES 4 /* side by side, in which calls keep their order */
 struct tw_gpu_capture {
@@ -86,6 +91,11 @@ struct tw_gpu {
     void *done;  /* owned: event at the end of the last call outside captures */
     void *event; /* owned */
     void *mark;  /* owned: event at the end of the last captured call, where blocks are counted */
+    /* calls by copy engines (gpu_copy.h) */
+    uint64_t copy_from;        /* bytes of a block, from which on they serve; 0: never */
+    void *sides[TW_GPU_SIDES]; /* owned: streams for what a rank copies to itself */
+    void *arrived, *copied;    /* owned: events before a call in a group, and behind its copies */
+    bool half;                 /* a call has begun, and could not be brought to its end */
     /* the watch over kernels, in the control thread (gpu_watch.c) */
     struct tw_source source;
     bool watched;
@@ -178,13 +188,21 @@ enum twill_status tw_gpu_call_let_in(const char *name, const struct tw_call *cal
 /* ---- registered memory (gpu_reg.c) --------------------------------------------------------------
  */
 
-/** Collective, in the order of calls, as twill_register. @param slot  out: for deregister */
-enum twill_status tw_gpu_register(struct twill_comm *comm, void *ptr, size_t bytes, int *slot);
+/** Collective, in the order of calls, as twill_register and twill_register_symmetric. @param slot
+ * out: for deregister */
+enum twill_status tw_gpu_register(struct twill_comm *comm, void *ptr, size_t bytes, bool symmetric,
+                                  int *slot);
 /** Nobody uses it any more: all ranks have said so. */
 void tw_gpu_deregister(struct twill_comm *comm, int slot);
 void tw_gpu_regs_drop(struct tw_gpu *gpu);
 /** What a record says of a buffer; 0: no registration holds all of it. */
 uint64_t tw_gpu_reg_word(const struct tw_gpu *gpu, const void *at, uint64_t bytes);
+/** The same of symmetric registrations alone, in which peers' buffers lie likewise. */
+uint64_t tw_gpu_reg_symmetric(const struct tw_gpu *gpu, const void *at, uint64_t bytes);
+/** Bytes of the largest of them; 0: there are none. */
+uint64_t tw_gpu_reg_symmetric_most(const struct tw_gpu *gpu);
+/** Where a rank's buffer lies for this rank's device, of which a record says `word`. */
+char *tw_gpu_reg_peer(const struct tw_gpu *gpu, uint64_t word, int rank);
 
 /* ---- how a call is cut (gpu_shape.c) -----------------------------------------------------------
  */
@@ -192,6 +210,7 @@ uint64_t tw_gpu_reg_word(const struct tw_gpu *gpu, const void *at, uint64_t byte
 struct tw_gpu_shape {
     enum tw_gk_kernel kernel;
     uint32_t blocks, threads;
+    bool promised; /* by copy engines: where peers' outputs lie follows from registrations */
 };
 
 /** Bytes from which an all_reduce stores into peers rather than loads from them; mates as gpu has
@@ -249,7 +268,8 @@ struct tw_gpu_launch {
     struct tw_gpu_shape shape;
     const struct tw_gk_pair
         *pairs; /* borrowed, [size of the communicator]; NULL: blocks are alike */
-    const struct tw_gk_plan *plan; /* borrowed; NULL: the kernel runs no plan */
+    const struct tw_gk_plan *plan;      /* borrowed; NULL: the kernel runs no plan */
+    const struct tw_gpu_copies *copies; /* borrowed; NULL: a kernel does it all */
     twill_type_t type;
     void *stream;
     struct tw_cuda_stream found; /* what that is */

@@ -10,6 +10,7 @@
 
 #include "base/cuda.h"
 #include "base/mem.h"
+#include "comm/gpu_copy.h"
 #include "comm/gpu_p2p.h"
 
 /* ---- buffers -----------------------------------------------------------------------------------
@@ -80,7 +81,9 @@ enum twill_status tw_gpu_call_check(const char *name, const struct tw_call *call
 /* ---- calls -------------------------------------------------------------------------------------
  */
 
-static enum twill_status submit(const struct tw_call *call, uint64_t *ticket)
+/* set: that the call is in; NULL: none */
+static enum twill_status submit(const struct tw_call *call, const struct tw_gpu_set *set,
+                                uint64_t *ticket)
 {
     struct tw_gpu *gpu = call->comm->gpu;
     struct tw_gpu_launch launch = {.type = call->info.type, .stream = call->stream};
@@ -89,10 +92,19 @@ static enum twill_status submit(const struct tw_call *call, uint64_t *ticket)
     if (tw_failed(status))
         return status;
     tw_gpu_shape(gpu, call, &launch.shape);
+    if (set != NULL)
+        tw_gpu_copy_shape(false, &launch.shape);
     tw_gpu_fill(gpu, call, &launch.shape, &launch.call);
     if (tw_gpu_varies(call->info.coll)) {
         tw_gpu_pairs_fill(call, launch.call.sends, launch.call.takes, gpu->pairs);
         launch.pairs = gpu->pairs;
+    }
+    struct tw_gpu_copies copies;
+    if (launch.shape.kernel == TW_GK_COPY_BEGIN) {
+        tw_gpu_copies_fill(gpu, set != NULL ? set->calls : NULL, &launch.call, &copies);
+        if (set != NULL)
+            tw_gpu_set_await(set, call, &copies);
+        launch.copies = &copies;
     }
     struct tw_gk_plan plan;
     if (launch.shape.kernel == TW_GK_PLAN) {
@@ -108,22 +120,44 @@ enum twill_status tw_gpu_run(const struct tw_call *call)
 
     if (call->info.coll == TW_COLL_P2P)
         return tw_gpu_p2p_run(call);
-    enum twill_status status = submit(call, &ticket);
+    enum twill_status status = submit(call, NULL, &ticket);
     return tw_failed(status) ? status : tw_gpu_team_wait(call->comm->gpu, ticket);
+}
+
+/* A call that is one of a set, as far as the set has come. */
+static enum twill_status set_submit(const struct tw_call *calls, size_t i, struct tw_gpu_set *set,
+                                    uint64_t *ticket)
+{
+    enum twill_status status = i == set->first ? tw_gpu_set_arrive(set) : TWILL_OK;
+
+    if (!tw_failed(status))
+        status = submit(&calls[i], set, ticket);
+    set->broken |= tw_failed(status);
+    if (!tw_failed(status) && i == set->last)
+        status = tw_gpu_set_part(set);
+    return status;
 }
 
 static enum twill_status collectives_run(const struct tw_call *calls, size_t count)
 {
     uint64_t *tickets = tw_alloc(count * sizeof(*tickets));
     enum twill_status first = TWILL_OK;
+    struct tw_gpu_set *sets = NULL;
 
     if (tickets == NULL)
         return TWILL_ERR_NOMEM;
+    if (tw_failed(tw_gpu_sets_find(calls, count, &sets))) {
+        free(tickets);
+        return TWILL_ERR_NOMEM;
+    }
     for (size_t i = 0; i < count; i++) {
+        struct tw_gpu_set *set = tw_gpu_serves(&calls[i]) ? tw_gpu_set_of(sets, &calls[i]) : NULL;
         enum twill_status status = TWILL_OK;
 
-        if (tw_gpu_serves(&calls[i]) && calls[i].info.coll != TW_COLL_P2P)
-            status = submit(&calls[i], &tickets[i]);
+        if (set != NULL)
+            status = set_submit(calls, i, set, &tickets[i]);
+        else if (tw_gpu_serves(&calls[i]) && calls[i].info.coll != TW_COLL_P2P)
+            status = submit(&calls[i], NULL, &tickets[i]);
         if (tw_failed(status) && !tw_failed(first))
             first = status;
         if (tw_failed(status))
@@ -134,6 +168,7 @@ static enum twill_status collectives_run(const struct tw_call *calls, size_t cou
             first = tw_gpu_team_wait(calls[i].comm->gpu, tickets[i]);
     if (tw_failed(first))
         tw_last_error_keep(0);
+    tw_gpu_sets_free(sets);
     free(tickets);
     return first;
 }

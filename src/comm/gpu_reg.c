@@ -17,7 +17,8 @@
 /* What a rank tells of its memory. */
 struct entry {
     int32_t status; /* negative: it has none to offer */
-    uint32_t unused;
+    uint32_t symmetric;
+    uint64_t bytes;
     uint64_t at, offset;         /* address in its process; bytes from the allocation's start */
     struct tw_gpu_pieces pieces; /* count 0: in this process, or by IPC */
     uint8_t ipc[TW_CUDA_IPC_BYTES];
@@ -35,6 +36,8 @@ struct tw_gpu_reg {
     size_t bytes;
     void **opened;              /* owned, [size]: mappings of other processes' allocations... */
     struct tw_cuda_span *spans; /* ...and pieces; owned, [size] */
+    uint64_t *bases; /* owned, [size]: everybody's memory, as this rank's device has it */
+    bool symmetric;
 };
 
 enum twill_status tw_gpu_reg_gather(struct twill_comm *comm, const void *mine, void *all,
@@ -139,7 +142,8 @@ static void slot_clear(struct tw_gpu *gpu, struct tw_gpu_reg *reg)
         tw_cuda_span_free(gpu->device, &reg->spans[r]);
     free(reg->opened);
     free(reg->spans);
-    *reg = (struct tw_gpu_reg){NULL, 0, NULL, NULL};
+    free(reg->bases);
+    *reg = (struct tw_gpu_reg){0};
 }
 
 /* What comes by IPC. */
@@ -151,7 +155,8 @@ static enum twill_status slot_open(const struct tw_gpu *gpu, const struct entry 
 
     reg->opened = tw_alloc(size * sizeof(*reg->opened));
     reg->spans = tw_alloc(size * sizeof(*reg->spans));
-    if (reg->opened == NULL || reg->spans == NULL)
+    reg->bases = tw_alloc(size * sizeof(*reg->bases));
+    if (reg->opened == NULL || reg->spans == NULL || reg->bases == NULL)
         return TWILL_ERR_NOMEM;
     for (size_t r = 0; r < size && !tw_failed(status); r++)
         if (!gpu->here[r] && !gpu->cut && entries[r].pieces.count == 0)
@@ -164,7 +169,7 @@ static enum twill_status slot_fill(const struct tw_gpu *gpu, int slot, const str
 {
     const size_t size = (size_t)gpu->comm->size;
     const struct tw_gpu_reg *reg = &gpu->regs[slot];
-    uint64_t bases[TW_GK_RANKS_MAX] = {0};
+    uint64_t *bases = reg->bases;
 
     for (size_t r = 0; r < size; r++) {
         const struct entry *entry = &entries[r];
@@ -206,7 +211,24 @@ static int slot_find(const struct tw_gpu *gpu)
     return -1;
 }
 
-static enum twill_status offer(struct tw_gpu *gpu, const void *ptr, size_t bytes,
+/* Symmetric memory is so on all ranks, and equally much. */
+static enum twill_status promise_check(const struct tw_gpu *gpu, const struct entry *entries)
+{
+    for (int r = 1; r < gpu->comm->size; r++) {
+        if (entries[r].symmetric != entries[0].symmetric)
+            return tw_fail(TWILL_ERR_INVALID,
+                           "register: rank %d registers symmetric memory, rank %d does not",
+                           entries[0].symmetric ? 0 : r, entries[0].symmetric ? r : 0);
+        if (entries[0].symmetric && entries[r].bytes != entries[0].bytes)
+            return tw_fail(TWILL_ERR_INVALID,
+                           "register: symmetric memory of rank 0 is %llu bytes, of rank %d %llu",
+                           (unsigned long long)entries[0].bytes, r,
+                           (unsigned long long)entries[r].bytes);
+    }
+    return TWILL_OK;
+}
+
+static enum twill_status offer(struct tw_gpu *gpu, const void *ptr, size_t bytes, bool symmetric,
                                struct entry *entries)
 {
     struct entry mine = {0};
@@ -218,9 +240,12 @@ static enum twill_status offer(struct tw_gpu *gpu, const void *ptr, size_t bytes
     if (!tw_failed(status))
         status = entry_fill(gpu, ptr, bytes, &mine);
     mine.status = status;
+    mine.symmetric = symmetric;
+    mine.bytes = bytes;
     status = tw_gpu_reg_gather(gpu->comm, &mine, entries, sizeof(mine));
-    return tw_failed(status) ? status
-                             : first_failed(gpu, entries, "has no memory that can be registered");
+    if (!tw_failed(status))
+        status = first_failed(gpu, entries, "has no memory that can be registered");
+    return tw_failed(status) ? status : promise_check(gpu, entries);
 }
 
 /* All that this rank does to reach the others' memory. */
@@ -235,11 +260,11 @@ static enum twill_status reach(struct tw_gpu *gpu, const void *ptr, int slot, st
     return tw_failed(mine) ? mine : slot_fill(gpu, slot, table->entries);
 }
 
-static enum twill_status enlist(struct tw_gpu *gpu, const void *ptr, size_t bytes,
+static enum twill_status enlist(struct tw_gpu *gpu, const void *ptr, size_t bytes, bool symmetric,
                                 struct table *table, int *slot)
 {
     struct entry mine = {0};
-    enum twill_status status = offer(gpu, ptr, bytes, table->entries);
+    enum twill_status status = offer(gpu, ptr, bytes, symmetric, table->entries);
 
     if (tw_failed(status))
         return status;
@@ -253,19 +278,21 @@ static enum twill_status enlist(struct tw_gpu *gpu, const void *ptr, size_t byte
     return status;
 }
 
-enum twill_status tw_gpu_register(struct twill_comm *comm, void *ptr, size_t bytes, int *slot)
+enum twill_status tw_gpu_register(struct twill_comm *comm, void *ptr, size_t bytes, bool symmetric,
+                                  int *slot)
 {
     struct tw_gpu *gpu = comm->gpu;
     struct table *table = tw_alloc(sizeof(*table));
 
     if (table == NULL)
         return TWILL_ERR_NOMEM;
-    const enum twill_status status = enlist(gpu, ptr, bytes, table, slot);
+    const enum twill_status status = enlist(gpu, ptr, bytes, symmetric, table, slot);
     free(table);
     if (tw_failed(status))
         return status;
     gpu->regs[*slot].ptr = ptr;
     gpu->regs[*slot].bytes = bytes;
+    gpu->regs[*slot].symmetric = symmetric;
     return TWILL_OK;
 }
 
@@ -285,7 +312,7 @@ void tw_gpu_regs_drop(struct tw_gpu *gpu)
     gpu->reg_bases = NULL;
 }
 
-uint64_t tw_gpu_reg_word(const struct tw_gpu *gpu, const void *at, uint64_t bytes)
+static uint64_t word_of(const struct tw_gpu *gpu, const void *at, uint64_t bytes, bool symmetric)
 {
     const char *first = at;
 
@@ -294,10 +321,38 @@ uint64_t tw_gpu_reg_word(const struct tw_gpu *gpu, const void *at, uint64_t byte
     for (int slot = 0; gpu->regs != NULL && first != NULL && slot < TW_GPU_REGS; slot++) {
         const struct tw_gpu_reg *reg = &gpu->regs[slot];
 
-        if (reg->ptr != NULL && first >= reg->ptr &&
+        if (reg->ptr != NULL && first >= reg->ptr && (reg->symmetric || !symmetric) &&
             (uint64_t)(first - reg->ptr) + bytes <= reg->bytes)
             return TW_GK_REGISTERED | (uint64_t)slot << TW_GK_SLOT_SHIFT |
                    (uint64_t)(first - reg->ptr);
     }
     return 0;
+}
+
+uint64_t tw_gpu_reg_word(const struct tw_gpu *gpu, const void *at, uint64_t bytes)
+{
+    return word_of(gpu, at, bytes, false);
+}
+
+uint64_t tw_gpu_reg_symmetric(const struct tw_gpu *gpu, const void *at, uint64_t bytes)
+{
+    return word_of(gpu, at, bytes, true);
+}
+
+uint64_t tw_gpu_reg_symmetric_most(const struct tw_gpu *gpu)
+{
+    uint64_t most = 0;
+
+    for (int slot = 0; gpu->regs != NULL && slot < TW_GPU_REGS; slot++)
+        if (gpu->regs[slot].symmetric && gpu->regs[slot].bytes > most)
+            most = gpu->regs[slot].bytes;
+    return most;
+}
+
+char *tw_gpu_reg_peer(const struct tw_gpu *gpu, uint64_t word, int rank)
+{
+    const struct tw_gpu_reg *reg = &gpu->regs[(word & ~TW_GK_REGISTERED) >> TW_GK_SLOT_SHIFT];
+    const uint64_t offset = word & ((UINT64_C(1) << TW_GK_SLOT_SHIFT) - 1);
+
+    return (char *)(uintptr_t)(reg->bases[rank] + offset);
 }

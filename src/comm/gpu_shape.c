@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "comm/gpu.h"
+#include "comm/gpu_copy.h"
 
 _Static_assert(TW_GK_PREMUL == TW_REDOP_PREMUL_SUM, "kernels know created sums by this number");
 
@@ -142,6 +142,7 @@ void tw_gpu_shape(const struct tw_gpu *gpu, const struct tw_call *call, struct t
     const uint64_t bytes = info->count * tw_type_bytes(info->type);
 
     const bool reduces = tw_coll_rule(info->coll)->reduces;
+    shape->promised = false;
     if (tw_gpu_plan_forced(gpu, call)) {
         shape->kernel = TW_GK_PLAN;
         shape->threads = TW_GK_THREADS_MOST;
@@ -153,6 +154,8 @@ void tw_gpu_shape(const struct tw_gpu *gpu, const struct tw_call *call, struct t
         shape_lines(gpu, bytes, shape);
     } else if (reduces) {
         shape_sums(gpu, call, bytes, shape);
+    } else if (tw_gpu_copy_promised(gpu, call)) {
+        tw_gpu_copy_shape(true, shape);
     } else {
         shape->kernel = TW_GK_RING_MOVE;
         shape_blocks(gpu, bytes, RING_BLOCK_BYTES, DIRECT_BLOCKS_MOST, shape);
@@ -173,13 +176,15 @@ static const char *const algo_names[TW_GK_KERNELS] = {
     [TW_GK_P2P_FEW] = "p2p",
     [TW_GK_P2P_MANY] = "p2p",
     [TW_GK_PLAN] = "plan",
+    [TW_GK_COPY_BEGIN] = "direct",
+    [TW_GK_COPY_END] = "direct",
 };
 static const char *const proto_names[TW_GK_KERNELS] = {
     [TW_GK_LINE_REDUCE] = "lines", [TW_GK_LINE_MOVE] = "lines", [TW_GK_RING_SCATTER] = "rings",
     [TW_GK_RING_ALL] = "rings",    [TW_GK_RING_MOVE] = "rings", [TW_GK_DIRECT_SCATTER] = "direct",
     [TW_GK_DIRECT_ALL] = "direct", [TW_GK_PUSH_ALL] = "direct", [TW_GK_SCATTER_V] = "rings",
     [TW_GK_MOVE_V] = "rings",      [TW_GK_P2P_FEW] = "rings",   [TW_GK_P2P_MANY] = "rings",
-    [TW_GK_PLAN] = "fifo",
+    [TW_GK_PLAN] = "fifo",         [TW_GK_COPY_BEGIN] = "copy", [TW_GK_COPY_END] = "copy",
 };
 
 const char *tw_gpu_algo_name(const struct tw_gpu_shape *shape) { return algo_names[shape->kernel]; }
@@ -217,6 +222,16 @@ static bool all_written(enum tw_gk_kernel kernel)
     return kernel == TW_GK_DIRECT_ALL || kernel == TW_GK_DIRECT_SCATTER || kernel == TW_GK_PUSH_ALL;
 }
 
+/* Copies know themselves where outputs lie: this is to compare it, and to go on from here where
+ * calls are promised to lie alike. */
+static void reach_copies(const struct tw_gpu *gpu, const struct tw_call *call, bool promised,
+                         uint64_t bytes, struct tw_gk_call *out)
+{
+    out->out_word =
+        promised ? tw_gpu_reg_symmetric(gpu, call->out, bytes) : (uint64_t)(uintptr_t)call->out;
+    out->direct = 1;
+}
+
 void tw_gpu_fill(const struct tw_gpu *gpu, const struct tw_call *call,
                  const struct tw_gpu_shape *shape, struct tw_gk_call *out)
 {
@@ -248,6 +263,9 @@ void tw_gpu_fill(const struct tw_gpu *gpu, const struct tw_call *call,
         ((shape->kernel == TW_GK_RING_ALL || shape->kernel == TW_GK_RING_MOVE) && traffic.takes &&
          output_is_free(&traffic, call)))
         reach_out(gpu, call, traffic.many_out ? bytes * (uint64_t)gpu->comm->size : bytes, out);
+    if (shape->kernel == TW_GK_COPY_BEGIN && traffic.takes)
+        reach_copies(gpu, call, shape->promised,
+                     traffic.many_out ? bytes * (uint64_t)gpu->comm->size : bytes, out);
     out->words[TW_GK_WORD_CALL] = (uint32_t)info->coll << 24 | (uint32_t)info->type << 16 |
                                   (uint32_t)info->op << 8 | (uint32_t)info->guise;
     out->words[TW_GK_WORD_PATH] =

@@ -12,13 +12,14 @@
 
 #include "base/cuda.h"
 #include "base/mem.h"
-#include "comm/gpu.h"
+#include "comm/gpu_copy.h"
 
 /* A launch that waits for the other ranks' parts. */
 struct part {
     struct tw_gpu_launch launch; /* its pairs are those below */
     struct part *next;
-    struct tw_gk_plan plan;    /* where the launch has one */
+    struct tw_gk_plan plan; /* where the launch has one */
+    struct tw_gpu_copies copies;
     struct tw_gk_pair pairs[]; /* [size], or none */
 };
 
@@ -180,9 +181,8 @@ static enum twill_status launch_one(struct tw_gpu *gpu, const struct tw_gpu_laun
     wire_set(wire, 0, launch);
     status = tw_gpu_blocks_begin(&start);
     if (!tw_failed(status))
-        status = tw_gk_launch(gpu->device, launch->shape.kernel, launch->type, &wire->v.launch,
-                              launch->shape.threads, launch->stream,
-                              launch->found.capturing ? NULL : gpu->done);
+        status = tw_gpu_kernels_start(&gpu, &launch, &wire->v.launch,
+                                      launch->found.capturing ? NULL : gpu->done);
     if (!tw_failed(status))
         status = tw_gpu_stream_note(gpu, launch, launch->stream);
     return tw_gpu_blocks_end(&start, status);
@@ -254,6 +254,7 @@ static enum twill_status launch_all(struct tw_gpu_team *team)
 {
     struct tw_gk_launch_plan *wire = &team->wire;
     const struct tw_gpu_launch *first = &team->members[0].first->launch;
+    const struct tw_gpu_launch *launches[TW_GK_JOINT_MAX] = {first};
     struct tw_gpu *ranks[TW_GK_JOINT_MAX];
     struct tw_gpu_start start = {.ranks = ranks,
                                  .count = (uint32_t)team->ranks,
@@ -270,12 +271,12 @@ static enum twill_status launch_all(struct tw_gpu_team *team)
     wire->v.launch.blocks = first->shape.blocks;
     for (int i = 0; i < team->ranks; i++) {
         ranks[i] = team->members[i].gpu;
-        wire_set(wire, i, &team->members[i].first->launch);
+        launches[i] = &team->members[i].first->launch;
+        wire_set(wire, i, launches[i]);
     }
     status = tw_gpu_blocks_begin(&start);
     if (!tw_failed(status))
-        status = tw_gk_launch(team->device, first->shape.kernel, first->type, &wire->v.launch,
-                              first->shape.threads, first->stream, NULL);
+        status = tw_gpu_kernels_start(ranks, launches, &wire->v.launch, NULL);
     if (!tw_failed(status))
         status = streams_part(team);
     return tw_gpu_blocks_end(&start, status);
@@ -324,6 +325,10 @@ static struct part *part_create(const struct tw_gpu_launch *launch)
         part->plan = *launch->plan;
         part->launch.plan = &part->plan;
     }
+    if (launch->copies != NULL) {
+        part->copies = *launch->copies;
+        part->launch.copies = &part->copies;
+    }
     return part;
 }
 
@@ -334,8 +339,12 @@ enum twill_status tw_gpu_team_submit(struct tw_gpu *gpu, const struct tw_gpu_lau
     struct member *member = &team->members[gpu->place];
 
     *ticket = 0;
-    if (team->ranks == 1)
-        return launch_one(gpu, launch);
+    if (team->ranks == 1) {
+        enum twill_status status = launch_one(gpu, launch);
+        if (tw_failed(status) && gpu->half) /* the others are in a call that this rank is not */
+            tw_comm_fail(gpu->comm, status, "%s", tw_fail_text());
+        return status;
+    }
     struct part *part = part_create(launch);
     if (part == NULL)
         return TWILL_ERR_NOMEM;

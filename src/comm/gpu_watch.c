@@ -143,6 +143,22 @@ static void other_plan(struct tw_gpu *gpu)
     fail(gpu, TWILL_ERR_MISMATCH, text);
 }
 
+/* What one rank writes to and what the other means lie in different places. */
+static void elsewhere(struct tw_gpu *gpu)
+{
+    uint32_t words[TW_GK_WORDS];
+    char call[TW_GPU_CALL_TEXT_BYTES], text[TW_ERROR_TEXT_BYTES];
+
+    words_read(gpu->host->mine, words);
+    tw_gpu_call_text(words, call);
+    (void)snprintf(text, sizeof(text),
+                   "calls do not match: the recvbuf of rank %u in call %u, %s, does not lie in its "
+                   "symmetric registration where that of rank %d lies",
+                   word(&gpu->host->trouble_peer), word(&gpu->host->trouble_epoch), call,
+                   gpu->comm->rank);
+    fail(gpu, TWILL_ERR_MISMATCH, text);
+}
+
 static void broken(struct tw_gpu *gpu)
 {
     char text[TW_ERROR_TEXT_BYTES];
@@ -193,6 +209,8 @@ static void look(struct tw_gpu *gpu)
         mismatch(gpu, trouble == TW_GK_MISMATCH_BEFORE);
     else if (trouble == TW_GK_OTHER_PLAN)
         other_plan(gpu);
+    else if (trouble == TW_GK_ELSEWHERE)
+        elsewhere(gpu);
     else if (trouble == TW_GK_BROKEN)
         broken(gpu);
     else if (__atomic_load_n(&gpu->host->waiting, __ATOMIC_ACQUIRE) != 0)

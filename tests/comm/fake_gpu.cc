@@ -39,6 +39,8 @@ struct All {
     std::vector<std::unique_ptr<Stream>> defaults;     /* by device */
     uint64_t ids = 0;
     std::vector<Launch> launches;
+    std::vector<Copy> copies;
+    bool copies_fail = false;
     enum twill_status failing = TWILL_OK;
     bool held = false;
     int asked = 0;
@@ -200,6 +202,18 @@ std::vector<Launch> launches()
 {
     const Guard guard(lock);
     return all->launches;
+}
+
+std::vector<Copy> copies()
+{
+    const Guard guard(lock);
+    return all->copies;
+}
+
+void fail_copies(bool fail)
+{
+    const Guard guard(lock);
+    all->copies_fail = fail;
 }
 
 void fail_launches(enum twill_status status)
@@ -432,9 +446,16 @@ enum twill_status tw_cuda_event_done(int, void *, bool *done)
     return TWILL_OK;
 }
 
-enum twill_status tw_cuda_copy(int, void *, const void *, size_t, void *)
+enum twill_status tw_cuda_copy(int device, void *dst, const void *src, size_t bytes, void *handle)
 {
-    return wrong("copy is not made up");
+    const Guard guard(lock);
+    Stream *stream = find(device, handle);
+    if (stream == nullptr)
+        return TWILL_ERR_SYSTEM;
+    if (all->copies_fail)
+        return tw_fail(TWILL_ERR_SYSTEM, "the copy was made to fail");
+    all->copies.push_back({device, dst, src, bytes, stream->capture, step(stream)});
+    return TWILL_OK;
 }
 enum twill_status tw_cuda_copy_now(int, void *dst, const void *src, size_t bytes)
 {

@@ -39,6 +39,16 @@ struct Launch {
     Point point;
 };
 
+/* Within a stream. */
+struct Copy {
+    int device;
+    void *dst;
+    const void *src;
+    size_t bytes;
+    uint64_t capture;
+    Point point;
+};
+
 /* So many devices, of so many multiprocessors; all else is forgotten. */
 void reset(int devices, int multiprocessors = 132);
 /* No path from one to the other. */
@@ -74,6 +84,8 @@ void stream_end(void *stream);
 Point work(void *stream);
 
 std::vector<Launch> launches();
+std::vector<Copy> copies();
+void fail_copies(bool fail);
 /* Launches fail with this; OK: no longer. */
 void fail_launches(enum twill_status status);
 /* Events are not reached as long as it is true. */

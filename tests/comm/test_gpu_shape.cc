@@ -414,7 +414,7 @@ TEST(GpuFill, ARankThatTakesNothingIsNotWrittenTo)
 TEST(GpuShape, EveryKernelHasItsNames)
 {
     for (int kernel = 0; kernel < TW_GK_KERNELS; kernel++) {
-        const struct tw_gpu_shape shape = {(enum tw_gk_kernel)kernel, 1, 64};
+        const struct tw_gpu_shape shape = {(enum tw_gk_kernel)kernel, 1, 64, false};
         ASSERT_NE(tw_gpu_algo_name(&shape), nullptr);
         ASSERT_NE(tw_gpu_proto_name(&shape), nullptr);
         EXPECT_LT(strlen(tw_gpu_algo_name(&shape)), sizeof twill_choice::algo);

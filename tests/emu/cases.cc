@@ -52,6 +52,7 @@ Shape draw_shape(uint64_t seed)
     if (random.one_in(2))
         shape.start = starts[random.below(4)];
     shape.stores = random.one_in(2);
+    shape.copies = shape.way == DIRECT && random.one_in(2);
     return shape;
 }
 

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -183,11 +184,26 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *bytes)
 /* ---- copies ------------------------------------------------------------------------------------
  */
 
-cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind,
+static std::atomic<uint64_t> copies{0};
+static std::atomic<unsigned> copies_ms{0};
+
+/* From device to device. */
+static void engine_copy(void *dst, const void *src, size_t bytes)
+{
+    if (copies_ms != 0)
+        usleep(copies_ms * 1000);
+    memcpy(dst, src, bytes);
+    copies++;
+}
+
+cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
     Job job;
-    job.quick = [=] { memcpy(dst, src, bytes); };
+    if (kind == cudaMemcpyDefault)
+        job.slow = [=] { engine_copy(dst, src, bytes); };
+    else
+        job.quick = [=] { memcpy(dst, src, bytes); };
     return submit(stream, job);
 }
 cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes, cudaStream_t stream)
@@ -261,6 +277,9 @@ cudaError_t cudaIpcCloseMemHandle(void *ptr)
 
 namespace emu
 {
+
+uint64_t copies_done() { return copies; }
+void late_copies(unsigned ms) { copies_ms = ms; }
 
 static void attribute_set(const Piece *piece, CUpointer_attribute which, void *value)
 {

@@ -33,6 +33,11 @@ const std::vector<std::pair<const char *, void *>> &vmm_entries();
 /* May kernels of the device use all of it? */
 bool usable(int device, const void *ptr, size_t bytes);
 
+/* What copy engines have copied from memory of devices to such, and how much later they do from
+ * now on. */
+uint64_t copies_done();
+void late_copies(unsigned ms);
+
 /* Into the stream, or the graph that is captured from it. */
 cudaError_t submit(cudaStream_t stream, const Job &job);
 /* Until all of the device's streams are empty. */

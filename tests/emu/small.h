@@ -24,6 +24,7 @@ struct Shape {
     uint32_t slot_bytes = 192; /* of rings */
     bool stores = false;       /* all_reduces into peers do, however small */
     uint32_t start = 0;        /* of all counters */
+    bool copies = false;       /* copy engines serve what is large and moves, in groups */
 };
 std::string text(const Shape &shape);
 

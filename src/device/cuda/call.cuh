@@ -44,16 +44,12 @@ static __device__ inline void tw_guard(struct tw_block *me, int peer)
     me->before[1] = second;
 }
 
-/*
- * All threads. Finds the block's rank and epoch; the first block tells the peers. On return peers
- * may be written to. A rank that has failed goes on without waiting for anybody.
- */
-static __device__ inline void tw_begin(const struct tw_gk_launch *launch,
-                                       const struct tw_gk_pair *pairs, struct tw_block *me)
+/* All threads. Finds the block's rank and epoch, in a call that has begun or is about to. */
+static __device__ inline void tw_resume(const struct tw_gk_launch *launch,
+                                        const struct tw_gk_pair *pairs, struct tw_block *me)
 {
     const uint32_t place = blockIdx.x / launch->blocks;
     const struct tw_gk_call *call = &launch->call[place];
-    const int peer = (int)threadIdx.x;
 
     me->call = call;
     me->pairs = pairs != nullptr ? pairs + place * (uint32_t)call->size : nullptr;
@@ -65,7 +61,20 @@ static __device__ inline void tw_begin(const struct tw_gk_launch *launch,
     me->epoch = tw_load(&call->state->epoch) + 1;
     me->dead = false;
     me->words = nullptr;
-    me->keeps = peer == 0 && me->blocks == 1;
+    me->keeps = threadIdx.x == 0 && me->blocks == 1;
+}
+
+/*
+ * All threads. Finds the block's rank and epoch; the first block tells the peers. On return peers
+ * may be written to. A rank that has failed goes on without waiting for anybody.
+ */
+static __device__ inline void tw_begin(const struct tw_gk_launch *launch,
+                                       const struct tw_gk_pair *pairs, struct tw_block *me)
+{
+    const int peer = (int)threadIdx.x;
+
+    tw_resume(launch, pairs, me);
+    const struct tw_gk_call *call = me->call;
     if (peer < call->size && peer != call->rank) {
         tw_guard(me, peer);
         if (me->block == 0)

@@ -41,6 +41,10 @@ static const void *kernel_find(enum tw_gk_kernel kernel, twill_type_t type)
         return (const void *)tw_gk_ring_move;
     case TW_GK_MOVE_V:
         return (const void *)tw_gk_move_v;
+    case TW_GK_COPY_BEGIN:
+        return (const void *)tw_gk_copy_begin;
+    case TW_GK_COPY_END:
+        return (const void *)tw_gk_copy_end;
     case TW_GK_P2P_FEW:
         return (const void *)tw_gk_p2p_few;
     case TW_GK_P2P_MANY:

@@ -126,6 +126,7 @@ enum tw_gk_trouble {
     TW_GK_STOPPED,         /* as the host wished */
     TW_GK_OTHER_PLAN,      /* a peer runs another plan */
     TW_GK_BROKEN,          /* a peer's message is not what its call makes of it */
+    TW_GK_ELSEWHERE,       /* a peer's output does not lie in its registration where ours does */
 };
 struct tw_gk_host {
     uint32_t stop; /* not 0: end every wait */
@@ -323,7 +324,9 @@ enum tw_gk_kernel {
     TW_GK_MOVE_V,    /* blocks that differ are put in their places */
     TW_GK_P2P_FEW,   /* sends and receives, TW_GK_OPS_FEW at most */
     TW_GK_P2P_MANY,
-    TW_GK_PLAN, /* any plan */
+    TW_GK_PLAN,       /* any plan */
+    TW_GK_COPY_BEGIN, /* large, by copy engines: before the copies, and behind them */
+    TW_GK_COPY_END,
     TW_GK_KERNELS
 };
 
