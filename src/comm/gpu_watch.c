@@ -125,9 +125,11 @@ static void mismatch(struct tw_gpu *gpu, bool before)
         tw_gpu_call_text(words, theirs);
     else
         toward_text(words, TW_GK_WORD_COUNT, TW_GK_WORD_BACK, gpu->comm->rank, theirs);
-    (void)snprintf(text, sizeof(text),
-                   "calls do not match: %s %u of rank %d is %s, that of rank %u %s",
-                   numbered(words), epoch, gpu->comm->rank, mine, peer, theirs);
+    (void)snprintf(
+        text, sizeof(text), "calls do not match: %s %u of rank %d is %s, that of rank %u %s%s",
+        numbered(words), epoch, gpu->comm->rank, mine, peer, theirs,
+        strcmp(mine, theirs) == 0 ? ", by another kernel: buffers are registered on some ranks only"
+                                  : "");
     fail(gpu, TWILL_ERR_MISMATCH, text);
 }
 

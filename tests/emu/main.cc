@@ -12,7 +12,8 @@ namespace
 {
 
 const char QUICK[] =
-    "Kernels.*:Reach.*:Cover.ByPinnedMemory:Lost.*:Arguments.*:Devices.*:Mismatch.OneCallMore:P2p."
+    "Kernels.*:Reach.*:Copies.*:Cover.ByPinnedMemory:Cover.ByCopyEngines:Lost.*:Arguments.*:"
+    "Devices.*:Mismatch.OneCallMore:P2p."
     "Mismatch:"
     "P2p.AbortEndsTheWait:P2p.ItselfNeedsBoth:P2p.AbortBetweenAPairWithItself:P2p.Arguments:P2p."
     "TwoProcesses:Plans.*:Apart.MappedInOneProcess:Apart.MappedInTwoProcesses:Apart."

@@ -135,6 +135,22 @@ TEST(Cover, ByPinnedMemory)
     }
 }
 
+/* What only moves, by copy engines as soon as it is more than lines hold, which is little here. */
+TEST(Cover, ByCopyEngines)
+{
+    const bool brief = getenv("TW_GPU_BRIEF") != nullptr;
+
+    for (const int size : {2, 3, 8}) {
+        if (brief && size > 2)
+            break;
+        step(format("%d ranks by copy engines", size));
+        Child child({"--role", "cut", std::to_string(size), std::to_string(8000 + size),
+                     brief ? "24" : "200"},
+                    {{"TWILL_COPY_ENGINE", "1K"}, {"TWILL_DEVICE_STAGING", "16M"}});
+        EXPECT_EQ(child.wait(50), 0) << size << " ranks";
+    }
+}
+
 int cover_ranks(World *world, uint64_t first, uint64_t cases, size_t buffer_bytes)
 {
     Limits limits;

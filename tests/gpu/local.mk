@@ -6,7 +6,7 @@ gpu_tests = \
 	tests/gpu/process.h tests/gpu/process.cc \
 	tests/gpu/case.h tests/gpu/case.cc tests/gpu/data.h tests/gpu/data.cc \
 	tests/gpu/world.h tests/gpu/world.cc tests/gpu/run.h tests/gpu/run.cc tests/gpu/prepared.cc \
-	tests/gpu/cover.cc tests/gpu/multi.cc tests/gpu/lost.cc tests/gpu/errors.cc \
+	tests/gpu/cover.cc tests/gpu/copy.cc tests/gpu/multi.cc tests/gpu/lost.cc tests/gpu/errors.cc \
 	tests/gpu/mismatch.cc tests/gpu/order.cc tests/gpu/memory.cc tests/gpu/vmm.h tests/gpu/vmm.cc tests/gpu/calls.h tests/gpu/calls.cc tests/gpu/apart.cc tests/gpu/p2p.cc \
 	tests/gpu/p2p_batch.h tests/gpu/p2p_batch.cc tests/gpu/p2p_errors.cc tests/gpu/plans.cc \
 	tests/property/case.h tests/device/reference.h tests/device/reference.cc

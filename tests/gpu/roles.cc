@@ -20,7 +20,8 @@ const struct {
     int (*run)(const std::vector<std::string> &args);
 } roles[] = {{"cover", role_cover}, {"victim", role_victim}, {"first", role_first},
              {"p2p", role_p2p},     {"plans", role_plans},   {"cut", role_cut},
-             {"pool", role_pool},   {"mapped", role_mapped}, {"pieces", role_pieces}};
+             {"pool", role_pool},   {"mapped", role_mapped}, {"pieces", role_pieces},
+             {"copy", role_copy}};
 
 int play(const char *name, const std::vector<std::string> &args)
 {

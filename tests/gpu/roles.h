@@ -26,6 +26,7 @@ int role_first(const std::vector<std::string> &args);
 int role_p2p(const std::vector<std::string> &args);
 int role_cut(const std::vector<std::string> &args);
 int role_plans(const std::vector<std::string> &args);
+int role_copy(const std::vector<std::string> &args);
 int role_pool(const std::vector<std::string> &args);
 int role_mapped(const std::vector<std::string> &args);
 int role_pieces(const std::vector<std::string> &args);
