@@ -139,8 +139,16 @@ static bool attach_one(struct perf_rank *rank)
     struct perf_buffer *const buffers[] = {&rank->send, &rank->recv};
     for (int i = 0; i < 2; i++) {
         twill_reg_t reg = NULL;
-        if (!perf_ok(rank, twill_register(rank->comm, buffers[i]->base, rank->buffer_bytes, &reg),
-                     "twill_register"))
+        const bool good =
+            rank->options->registered == 2
+                ? perf_ok(rank,
+                          twill_register_symmetric(rank->comm, buffers[i]->base, rank->buffer_bytes,
+                                                   &reg),
+                          "twill_register_symmetric")
+                : perf_ok(rank,
+                          twill_register(rank->comm, buffers[i]->base, rank->buffer_bytes, &reg),
+                          "twill_register");
+        if (!good)
             return false;
         buffers[i]->reg = reg;
     }
