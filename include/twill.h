@@ -503,8 +503,9 @@ TWILL_API enum twill_status twill_comm_destroy(twill_comm_t comm);
  * Give a communicator up: it fails with TWILL_ERR_ABORTED, here at once and on the other ranks as
  * soon as they are told; calls of it that are running or queued end with that status. Frees
  * nothing: destroy does, and is immediate then. User buffers of calls that were cut short may be
- * freed once those calls have returned (blocking) or their streams are synchronized. A communicator
- * that has failed before keeps its first failure.
+ * freed once those calls have returned (blocking) or their streams are synchronized; for large calls
+ * in graphs on devices, and symmetric memory, see twill_register_symmetric and docs/gpu.md. A
+ * communicator that has failed before keeps its first failure.
  *
  * @param comm  a communicator in any state
  *
@@ -1219,9 +1220,10 @@ TWILL_API enum twill_status twill_register_symmetric(twill_comm_t comm, void *pt
 /**
  * End a registration. A collective: every rank calls it, in the same order.
  *
- * @param comm  of twill_register; a failed one is legal: only this rank's side ends then
- * @param reg   of twill_register on comm; dead afterwards, unless the status is TWILL_ERR_INVALID,
- *              TWILL_ERR_USAGE or TWILL_ERR_BUSY
+ * @param comm  of twill_register; a failed one is legal: only this rank's side ends then, on a
+ *              device once its calls outside graphs have run
+ * @param reg   of twill_register or twill_register_symmetric on comm; dead afterwards, unless the
+ *              status is TWILL_ERR_INVALID, TWILL_ERR_USAGE or TWILL_ERR_BUSY
  *
  * @return TWILL_OK           ended on every rank
  *         TWILL_ERR_INVALID  comm is no communicator or reg is none of its registrations

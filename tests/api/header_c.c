@@ -36,7 +36,7 @@ struct header_names {
     enum twill_status (*recv)(void *, size_t, twill_type_t, int, twill_comm_t, twill_stream_t);
     enum twill_status (*mem_alloc)(void **, size_t, int);
     enum twill_status (*mem_free)(void *);
-    enum twill_status (*reg)(twill_comm_t, void *, size_t, twill_reg_t *);
+    enum twill_status (*reg[2])(twill_comm_t, void *, size_t, twill_reg_t *);
     enum twill_status (*dereg)(twill_comm_t, twill_reg_t);
 };
 
@@ -70,7 +70,7 @@ const struct header_names *header_names(void)
         twill_recv,
         twill_mem_alloc,
         twill_mem_free,
-        twill_register,
+        {twill_register, twill_register_symmetric},
         twill_deregister,
     };
     return &names;

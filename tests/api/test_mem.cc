@@ -112,6 +112,33 @@ TEST(Mem, MemoryThatCannotBeMappedIsNamedOnEveryRank)
     });
 }
 
+/* On the host nothing else comes of it, but what is promised is looked at. */
+TEST(Mem, RegisterSymmetrically)
+{
+    world::run_all(3, [](const world::Rank &rank) {
+        twill_comm_t comm = rank.init();
+        ASSERT_NE(comm, nullptr);
+        void *p = nullptr;
+        ASSERT_OK(twill_mem_alloc(&p, 4096, TWILL_DEVICE_HOST), nullptr);
+        twill_reg_t reg = nullptr;
+        EXPECT_EQ(twill_register_symmetric(comm, nullptr, 1, &reg), TWILL_ERR_INVALID);
+        EXPECT_EQ(twill_register_symmetric(comm, p, 0, &reg), TWILL_ERR_INVALID);
+        EXPECT_EQ(twill_register_symmetric(comm, p, 1, nullptr), TWILL_ERR_INVALID);
+        EXPECT_EQ(twill_register_symmetric(comm, p, rank.rank == 2 ? 65 : 64, &reg),
+                  TWILL_ERR_INVALID);
+        EXPECT_EQ(reg, nullptr);
+        EXPECT_NE(world::text(comm).find("of rank 0 is 64 bytes, of rank 2 65"), std::string::npos)
+            << world::text(comm);
+        EXPECT_EQ(rank.rank == 1 ? twill_register(comm, p, 64, &reg)
+                                 : twill_register_symmetric(comm, p, 64, &reg),
+                  TWILL_ERR_INVALID);
+        ASSERT_OK(twill_register_symmetric(comm, p, 4096, &reg), comm);
+        EXPECT_OK(twill_deregister(comm, reg), comm);
+        EXPECT_OK(twill_comm_destroy(comm), nullptr);
+        EXPECT_OK(twill_mem_free(p), nullptr);
+    });
+}
+
 TEST(Mem, DeregisterOnAFailedCommunicatorEndsThisSide)
 {
     world::run_all(2, [](const world::Rank &rank) {
