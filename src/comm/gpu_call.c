@@ -128,14 +128,16 @@ enum twill_status tw_gpu_run(const struct tw_call *call)
 static enum twill_status set_submit(const struct tw_call *calls, size_t i, struct tw_gpu_set *set,
                                     uint64_t *ticket)
 {
-    enum twill_status status = i == set->first ? tw_gpu_set_arrive(set) : TWILL_OK;
-
-    if (!tw_failed(status))
-        status = submit(&calls[i], set, ticket);
-    set->broken |= tw_failed(status);
-    if (!tw_failed(status) && i == set->last)
-        status = tw_gpu_set_part(set);
-    return status;
+    if (i == set->first)
+        set->status = tw_gpu_set_arrive(set);
+    if (tw_failed(set->status)) /* the others would wait for it */
+        return set->status;
+    set->status = submit(&calls[i], set, ticket);
+    if (!tw_failed(set->status) && i == set->last)
+        set->status = tw_gpu_set_part(set);
+    if (tw_failed(set->status) && i != set->first) /* some have begun */
+        tw_comm_fail(calls[i].comm, set->status, "%s", tw_fail_text());
+    return set->status;
 }
 
 static enum twill_status collectives_run(const struct tw_call *calls, size_t count)

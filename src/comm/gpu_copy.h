@@ -62,7 +62,7 @@ struct tw_gpu_set {
     const struct tw_call *calls[TW_GK_RANKS_MAX]; /* borrowed, by rank */
     size_t first, last;                           /* of their places in the group */
     bool joined; /* streams wait for each other by events: all are in one capture, or in none */
-    bool broken; /* one of the calls did not start */
+    enum twill_status status; /* of the calls that were started: the first error */
 };
 
 /** Those of a group's calls that copy engines serve because one thread makes all of them: a fact
@@ -73,7 +73,8 @@ enum twill_status tw_gpu_sets_find(const struct tw_call *calls, size_t count,
 void tw_gpu_sets_free(struct tw_gpu_set *sets);
 /** NULL: the call is in none. */
 struct tw_gpu_set *tw_gpu_set_of(struct tw_gpu_set *sets, const struct tw_call *call);
-/** Before any call of the set is started: notes where the ranks' streams are. */
+/** Before any call of the set is started: notes where the ranks' streams are. Where that fails none
+ * of them is to be. */
 enum twill_status tw_gpu_set_arrive(struct tw_gpu_set *set);
 /** Of one of them: its copies come behind what was noted of those whose outputs they write. */
 void tw_gpu_set_await(const struct tw_gpu_set *set, const struct tw_call *call,

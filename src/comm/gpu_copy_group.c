@@ -157,7 +157,6 @@ enum twill_status tw_gpu_set_arrive(struct tw_gpu_set *set)
             first = found;
         set->joined &= found.capturing == first.capturing && found.capture == first.capture;
     }
-    set->broken = tw_failed(status);
     return status;
 }
 
@@ -196,7 +195,7 @@ enum twill_status tw_gpu_set_part(const struct tw_gpu_set *set)
     enum twill_status status = TWILL_OK;
 
     for (int r = 0; r < set->calls[0]->comm->size && !tw_failed(status); r++)
-        if (set->joined && !set->broken)
+        if (set->joined && !tw_failed(set->status))
             status = part(set, set->calls[r]);
     return status;
 }

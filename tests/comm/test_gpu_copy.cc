@@ -371,6 +371,40 @@ TEST_F(GpuCopy, ACallThatCannotBeEndedFailsAllRanks)
     expect_all(TWILL_ERR_SYSTEM, "the copy was made to fail");
 }
 
+/* A stream that is none: found before any rank's call has begun. */
+TEST_F(GpuCopy, AGroupThatCannotBeStarted)
+{
+    begin({0, 1, 2}, 2 * MIB);
+    void *good = streams_[1];
+    streams_[1] = fake::stream(0);
+    EXPECT_EQ(gather_all(), TWILL_ERR_SYSTEM);
+    EXPECT_TRUE(fake::launches().empty());
+    EXPECT_EQ(fake::misuse().size(), 1u) << "CUDA was asked what it is";
+    streams_[1] = good;
+    for (int rank = 0; rank < 3; rank++)
+        EXPECT_EQ(tw_comm_status(comms_[(size_t)rank]), TWILL_OK);
+    EXPECT_EQ(gather_all(), TWILL_OK);
+    destroy();
+    fake::reset(8);
+}
+
+TEST_F(GpuCopy, AGroupOfWhichSomeHaveBegun)
+{
+    begin({0, 1}, 2 * MIB);
+    fake::fail_copies(true);
+    EXPECT_EQ(gather_all(), TWILL_ERR_SYSTEM) << "what a rank copies to itself comes first";
+    EXPECT_TRUE(fake::launches().empty());
+    EXPECT_EQ(tw_comm_status(comms_[0]), TWILL_OK);
+    EXPECT_EQ(group([&] {
+                  for (int r = 0; r < 2; r++) /* in place */
+                      EXPECT_EQ(gather(r, out_[(size_t)r] + (size_t)r * bytes_), TWILL_OK);
+              }),
+              TWILL_ERR_SYSTEM);
+    EXPECT_EQ(fake::launches().size(), 1u);
+    fake::fail_copies(false);
+    expect_all(TWILL_ERR_SYSTEM, "the copy was made to fail");
+}
+
 TEST_F(GpuCopy, ACallThatWasNotBegunDoesNot)
 {
     begin({0, 1}, 2 * MIB);
