@@ -95,7 +95,8 @@ struct tw_gpu {
     uint64_t copy_from;        /* bytes of a block, from which on they serve; 0: never */
     void *sides[TW_GPU_SIDES]; /* owned: streams for what a rank copies to itself */
     void *arrived, *copied;    /* owned: events before a call in a group, and behind its copies */
-    bool half;                 /* a call has begun, and could not be brought to its end */
+    uint32_t given[TW_GK_RANKS_MAX][2]; /* receives from a rank, and sends to it, so far */
+    bool half;                          /* a call has begun, and could not be brought to its end */
     /* the watch over kernels, in the control thread (gpu_watch.c) */
     struct tw_source source;
     bool watched;

@@ -10,8 +10,7 @@
 
 #include "base/cuda.h"
 #include "base/mem.h"
-#include "comm/gpu_copy.h"
-#include "comm/gpu_p2p.h"
+#include "comm/gpu_copy_p2p.h"
 
 /* ---- buffers -----------------------------------------------------------------------------------
  */
@@ -183,22 +182,45 @@ static bool some_served(const struct tw_call *calls, size_t count)
     return false;
 }
 
+/* batches: [3 * count]: of the calls, and of messages before those that are copied */
+static enum twill_status group_start(const struct tw_call *calls, size_t count,
+                                     const struct tw_gpu_sends *sends, struct tw_gpu_batch *batches)
+{
+    struct tw_gpu_batch *ready = batches + count;
+    enum twill_status status =
+        tw_gpu_batches_make(sends->count > 0 ? sends->rest : calls, count, batches);
+
+    if (!tw_failed(status))
+        status = tw_gpu_batches_make(sends->ready, 2 * sends->count, ready);
+    if (!tw_failed(status))
+        status = collectives_run(calls, count);
+    if (tw_failed(status))
+        return status;
+    if (sends->count > 0)
+        status = tw_gpu_sends_start(sends, ready);
+    if (!tw_failed(status))
+        status = tw_gpu_batches_start(batches, count);
+    if (tw_failed(status))
+        tw_gpu_sends_fail(sends, status);
+    return status;
+}
+
 enum twill_status tw_gpu_run_group(const struct tw_call *calls, size_t count)
 {
     if (!some_served(calls, count))
         return TWILL_OK;
-    struct tw_gpu_batch *batches = tw_alloc(count * sizeof(*batches));
+    struct tw_gpu_batch *batches = tw_alloc(3 * count * sizeof(*batches));
+    struct tw_gpu_sends sends;
 
     if (batches == NULL)
         return TWILL_ERR_NOMEM;
-    enum twill_status status = tw_gpu_batches_make(calls, count, batches);
+    enum twill_status status = tw_gpu_sends_find(calls, count, &sends);
     if (!tw_failed(status))
-        status = collectives_run(calls, count);
-    if (!tw_failed(status))
-        status = tw_gpu_batches_start(batches, count);
+        status = group_start(calls, count, &sends, batches);
     if (tw_failed(status))
         tw_last_error_keep(0);
-    tw_gpu_batches_free(batches, count);
+    tw_gpu_batches_free(batches, 3 * count);
     free(batches);
+    tw_gpu_sends_free(&sends);
     return status;
 }

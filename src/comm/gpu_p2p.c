@@ -244,6 +244,16 @@ static enum twill_status joint_launch(struct joint *joint)
     return tw_gpu_blocks_end(&start, status);
 }
 
+static void joint_count(const struct joint *joint)
+{
+    for (uint32_t r = 0; r < joint->count; r++) {
+        const struct tw_item *item = joint->batches[r]->item;
+
+        for (uint32_t i = 0; i < item->nops; i++)
+            joint->batches[r]->gpu->given[item->ops[i].info.peer][item->ops[i].info.is_send]++;
+    }
+}
+
 static enum twill_status joint_start(struct joint *joint)
 {
     const struct tw_gpu *first = joint->batches[0]->gpu;
@@ -255,6 +265,7 @@ static enum twill_status joint_start(struct joint *joint)
         tw_gpu_team_lock(first);
         status = joint_launch(joint);
         tw_gpu_team_unlock(first);
+        joint_count(joint);
     }
     free(joint->streams);
     return status;

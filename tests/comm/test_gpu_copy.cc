@@ -300,6 +300,70 @@ TEST_F(GpuCopy, RanksOfADeviceAreOneKernel)
     EXPECT_TRUE(before(find(out_[1] + 2 * bytes_).point, later)) << "from the other device";
 }
 
+/* ---- sends ------------------------------------------------------------------------------------
+ */
+
+TEST_F(GpuCopy, SendsOfAGroupWithTheirReceives)
+{
+    begin({0, 1}, 4 * MIB);
+    const auto send = [&](int from, size_t bytes, void *stream) {
+        return twill_send(in_[(size_t)from], bytes, TWILL_INT8, 1 - from, comms_[(size_t)from],
+                          stream);
+    };
+    const auto recv = [&](int to, size_t bytes, void *stream) {
+        return twill_recv(out_[(size_t)to], bytes, TWILL_INT8, 1 - to, comms_[(size_t)to], stream);
+    };
+    const fake::Point earlier = fake::work(streams_[1]);
+    ASSERT_EQ(group([&] {
+                  EXPECT_EQ(send(0, 2 * MIB, streams_[0]), TWILL_OK);
+                  EXPECT_EQ(recv(1, 2 * MIB, streams_[1]), TWILL_OK);
+                  EXPECT_EQ(recv(0, 100, streams_[0]), TWILL_OK);
+                  EXPECT_EQ(send(1, 100, streams_[1]), TWILL_OK);
+              }),
+              TWILL_OK);
+    const fake::Point later = fake::work(streams_[1]);
+    ASSERT_EQ(fake::copies().size(), 1u);
+    EXPECT_EQ(fake::copies()[0].dst, out_[1]);
+    EXPECT_EQ(fake::copies()[0].src, in_[0]);
+    EXPECT_EQ(fake::launches().size(), 4u) << "before and behind";
+    EXPECT_TRUE(before(earlier, fake::copies()[0].point));
+    EXPECT_TRUE(before(fake::copies()[0].point, later));
+    EXPECT_TRUE(before(fake::launches()[0].point, fake::copies()[0].point));
+
+    ASSERT_EQ(group([&] {
+                  EXPECT_EQ(send(0, 2 * MIB, streams_[0]), TWILL_OK);
+                  EXPECT_EQ(recv(1, 2 * MIB - 1, streams_[1]), TWILL_OK);
+              }),
+              TWILL_OK);
+    ASSERT_EQ(group([&] {
+                  EXPECT_EQ(send(0, 2 * MIB, streams_[0]), TWILL_OK);
+                  EXPECT_EQ(send(0, 100, streams_[0]), TWILL_OK);
+                  EXPECT_EQ(recv(1, 2 * MIB, streams_[1]), TWILL_OK);
+                  EXPECT_EQ(recv(1, 100, streams_[1]), TWILL_OK);
+              }),
+              TWILL_OK);
+    EXPECT_EQ(fake::copies().size(), 1u) << "other lengths; a list of which some are small";
+    ASSERT_EQ(send(0, 2 * MIB, streams_[0]), TWILL_OK);
+    ASSERT_EQ(group([&] {
+                  EXPECT_EQ(send(0, 2 * MIB, streams_[0]), TWILL_OK);
+                  EXPECT_EQ(recv(1, 2 * MIB, streams_[1]), TWILL_OK);
+              }),
+              TWILL_OK);
+    EXPECT_EQ(fake::copies().size(), 1u) << "the receive is of the send before";
+    ASSERT_EQ(recv(1, 2 * MIB, streams_[1]), TWILL_OK);
+    ASSERT_EQ(group([&] {
+                  for (int i = 0; i < 2; i++) {
+                      EXPECT_EQ(recv(1, 2 * MIB, streams_[1]), TWILL_OK);
+                      EXPECT_EQ(send(0, 2 * MIB, streams_[0]), TWILL_OK);
+                      EXPECT_EQ(recv(0, MIB, streams_[0]), TWILL_OK);
+                      EXPECT_EQ(send(1, MIB, streams_[1]), TWILL_OK);
+                  }
+              }),
+              TWILL_OK);
+    ASSERT_EQ(fake::copies().size(), 5u);
+    EXPECT_FALSE(before(fake::copies()[1].point, fake::copies()[3].point)) << "both ways at once";
+}
+
 /* ---- by promise ------------------------------------------------------------------------------ */
 
 TEST_F(GpuCopy, SymmetricMemoryNeedsNoGroup)

@@ -15,6 +15,7 @@ extern "C" {
 #include "emu/runtime.h"
 #include "emu/small.h"
 #include "emu/work.h"
+#include "gpu/p2p_batch.h"
 #include "gpu/run.h"
 
 namespace emu
@@ -178,7 +179,7 @@ struct Gate {
     }
 };
 
-/* A broadcast of rank 0. */
+/* A broadcast of rank 0, or as much sent. */
 struct Cast {
     explicit Cast(int size) : small(shape_of(size, 0)), out((size_t)size)
     {
@@ -187,6 +188,14 @@ struct Cast {
     }
     Local &rank(int r) { return small.world().rank(r); }
     cudaStream_t stream(int r) { return *rank(r).own[0]; }
+    void send()
+    {
+        grouped([&] {
+            TWILL(twill_send(out[0] + COUNT, COUNT, TWILL_INT8, 1, rank(0).comm, stream(0)),
+                  rank(0).comm);
+            TWILL(twill_recv(out[1], COUNT, TWILL_INT8, 0, rank(1).comm, stream(1)), rank(1).comm);
+        });
+    }
     void call()
     {
         const int size = small.world().size();
@@ -206,17 +215,18 @@ struct Cast {
 
 /* What a rank's stream does before the call is not disturbed, whatever the others do, and when it
  * has gone on nobody writes to its buffers. */
-TEST(Kernels, CopiesOfAbortedCalls)
+static void aborted(bool sends)
 {
-    if (devices() < 2)
-        GTEST_SKIP() << "ranks of one device share a stream";
     Cast all(2);
     Gate gate;
 
     late_copies(50);
     memset(all.out[1], 7, COUNT);
     ASSERT_EQ(cudaLaunchHostFunc(all.stream(1), Gate::run, &gate), cudaSuccess);
-    all.call();
+    if (sends)
+        all.send();
+    else
+        all.call();
     TWILL(twill_comm_abort(all.rank(0).comm), all.rank(0).comm);
     EXPECT_FALSE(wait_within(all.rank(0).device, all.stream(0), 0.2));
     EXPECT_EQ(std::count(all.out[1], all.out[1] + COUNT, 7), (long)COUNT);
@@ -227,6 +237,86 @@ TEST(Kernels, CopiesOfAbortedCalls)
     usleep(200 * 1000); /* as long as several copies */
     EXPECT_EQ(std::count(all.out[1], all.out[1] + COUNT, 9), (long)COUNT);
     late_copies(0);
+}
+
+TEST(Kernels, CopiesOfAbortedCalls)
+{
+    if (devices() < 2)
+        GTEST_SKIP() << "ranks of one device share a stream";
+    for (bool sends : {false, true}) {
+        SCOPED_TRACE(sends ? "a send" : "a broadcast");
+        aborted(sends);
+    }
+}
+
+/* Lists of messages, some of which are copied, in any order and on several streams. */
+TEST(Kernels, CopiesOfSends)
+{
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        Small small(shape_of(2 + (int)seed % 3, seed == 0 ? 1 : 0));
+        const uint64_t before = copies_done();
+
+        step(format("sends by copy engines, %d", (int)seed));
+        late_copies((unsigned)seed % 3);
+        run_batches(&small.world(), 100 + seed, 8, 20000, true);
+        late_copies(0);
+        EXPECT_GT(copies_done(), before);
+        small.destroy();
+    }
+}
+
+/* Both ways, in a graph of each device, and between the replays. */
+TEST(Kernels, CopiesOfSendsInGraphs)
+{
+    Small small(shape_of(2, 0));
+    cudaGraphExec_t exec[2];
+    cudaGraph_t graph[2];
+    char *at[2];
+
+    late_copies(2);
+    for (int r = 0; r < 2; r++)
+        at[r] = small.world().rank(r).arena.take_device(2 * COUNT);
+    const auto stream = [&](int r) { return (cudaStream_t)*small.world().rank(r).own[0]; };
+    const auto exchange = [&] {
+        grouped([&] {
+            for (int r = 0; r < 2; r++) {
+                const twill_comm_t comm = small.world().rank(r).comm;
+                TWILL(twill_send(at[r], COUNT, TWILL_INT8, 1 - r, comm, stream(r)), comm);
+                TWILL(twill_recv(at[r] + COUNT, COUNT, TWILL_INT8, 1 - r, comm, stream(r)), comm);
+            }
+        });
+    };
+    for (int r = 0; r < 2; r++) {
+        const On on(small.world().rank(r).device);
+        CUDA(cudaStreamBeginCapture(stream(r), cudaStreamCaptureModeRelaxed));
+    }
+    exchange();
+    for (int r = 0; r < 2; r++) {
+        const On on(small.world().rank(r).device);
+        CUDA(cudaStreamEndCapture(stream(r), &graph[r]));
+        CUDA(cudaGraphInstantiateWithFlags(&exec[r], graph[r], 0));
+    }
+    const uint64_t before = copies_done();
+    for (int round = 0; round < 6; round++) {
+        for (int r = 0; r < 2; r++)
+            memset(at[r], 10 * round + r, COUNT);
+        for (int r = 0; r < 2 && round % 3 != 2; r++)
+            CUDA(cudaGraphLaunch(exec[r], stream(r)));
+        if (round % 3 == 2)
+            exchange();
+        for (int r = 0; r < 2; r++) {
+            ASSERT_TRUE(wait_within(small.world().rank(r).device, stream(r), 10)) << round;
+            EXPECT_EQ(std::count(at[r] + COUNT, at[r] + 2 * COUNT, 10 * round + 1 - r), (long)COUNT)
+                << "round " << round;
+        }
+    }
+    late_copies(0);
+    EXPECT_EQ(copies_done() - before, 12u);
+    for (int r = 0; r < 2; r++) {
+        CUDA(cudaGraphExecDestroy(exec[r]));
+        CUDA(cudaGraphDestroy(graph[r]));
+    }
+    small.destroy();
 }
 
 /* A late rank is told of, and the call ends well. */
