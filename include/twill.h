@@ -503,8 +503,8 @@ TWILL_API enum twill_status twill_comm_destroy(twill_comm_t comm);
  * Give a communicator up: it fails with TWILL_ERR_ABORTED, here at once and on the other ranks as
  * soon as they are told; calls of it that are running or queued end with that status. Frees
  * nothing: destroy does, and is immediate then. User buffers of calls that were cut short may be
- * freed once those calls have returned (blocking) or their streams are synchronized; for large calls
- * in graphs on devices, and symmetric memory, see twill_register_symmetric and docs/gpu.md. A
+ * freed once those calls have returned (blocking) or their streams are synchronized; for large
+ * calls in graphs on devices, and symmetric memory, see twill_register_symmetric and docs/gpu.md. A
  * communicator that has failed before keeps its first failure.
  *
  * @param comm  a communicator in any state
@@ -1192,9 +1192,9 @@ TWILL_API enum twill_status twill_register(twill_comm_t comm, void *ptr, size_t 
 /**
  * As twill_register, with a promise of the caller's: in each collective whose recvbuf lies in such
  * memory, every rank's recvbuf lies in the same registration, equally far from its start; and where
- * that is an all_to_all, either all ranks are in place or none. Each rank then knows by itself where
- * the others' buffers are, and on devices copy engines serve all_gather, all_to_all (not in place)
- * and broadcast of large blocks, so that no multiprocessor is busy (TWILL_COPY_ENGINE,
+ * that is an all_to_all, either all ranks are in place or none. Each rank then knows by itself
+ * where the others' buffers are, and on devices copy engines serve all_gather, all_to_all (not in
+ * place) and broadcast of large blocks, so that no multiprocessor is busy (TWILL_COPY_ENGINE,
  * docs/gpu.md). The sendbuf need not be registered.
  *
  * A broken promise is TWILL_ERR_MISMATCH with the ranks named, and registered memory of all ranks

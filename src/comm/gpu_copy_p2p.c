@@ -70,9 +70,10 @@ static size_t next_in(const struct list *list, bool is_send, size_t at)
 static bool is_even(const struct tw_call *send, const struct tw_call *recv)
 {
     const struct tw_gpu *from = send->comm->gpu, *to = recv->comm->gpu;
-    const uint32_t *there = from->given[send->info.peer], *back = to->given[recv->info.peer];
+    const int there = send->info.peer, back = recv->info.peer;
 
-    return there[1] == back[0] && there[0] == back[1];
+    return to != NULL && from->given[there][1] == to->given[back][0] &&
+           from->given[there][0] == to->given[back][1];
 }
 
 static bool is_pair(const struct list *list, size_t send, size_t recv)
