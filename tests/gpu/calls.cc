@@ -104,15 +104,18 @@ void Calls::replay(int call, int times) const
 
     for (size_t i = 0; i < graphs.size(); i++) {
         const On on(world->locals()[i]->device);
-        CUDA(cudaStreamBeginCapture(stream(i), cudaStreamCaptureModeGlobal));
+        CUDA(cudaStreamBeginCapture(stream(i), cudaStreamCaptureModeThreadLocal));
     }
     start_sums();
+    std::vector<cudaGraph_t> captured(graphs.size());
     for (size_t i = 0; i < graphs.size(); i++) {
         const On on(world->locals()[i]->device);
-        cudaGraph_t graph;
-        CUDA(cudaStreamEndCapture(stream(i), &graph));
-        CUDA(cudaGraphInstantiate(&graphs[i], graph, 0));
-        CUDA(cudaGraphDestroy(graph));
+        CUDA(cudaStreamEndCapture(stream(i), &captured[i]));
+    }
+    for (size_t i = 0; i < graphs.size(); i++) { /* not before the last capture has ended */
+        const On on(world->locals()[i]->device);
+        CUDA(cudaGraphInstantiate(&graphs[i], captured[i], 0));
+        CUDA(cudaGraphDestroy(captured[i]));
     }
     for (int time = 0; time < times; time++) {
         fill_all(call + time);

@@ -77,7 +77,7 @@ Mapped::Mapped(int device, size_t pieces, bool exportable)
 
     CUDA(cudaFree(nullptr)); /* the device is in use from here on */
     each_ = piece_bytes(device);
-    DRIVER(cuMemAddressReserve, &at_, bytes(), 0, 0, 0);
+    DRIVER(cuMemAddressReserve, &at_, bytes() + each_, 0, 0, 0); /* nothing lies behind it */
     map();
 }
 
@@ -85,7 +85,7 @@ Mapped::~Mapped()
 {
     try {
         unmap();
-        DRIVER(cuMemAddressFree, at_, bytes());
+        DRIVER(cuMemAddressFree, at_, bytes() + each_);
     } catch (const std::exception &e) {
         ADD_FAILURE() << e.what();
     }

@@ -178,7 +178,7 @@ static __device__ inline void piece_take(struct tw_block *me, struct tw_rings *r
         uint4 unit[TW_SLOT_UNITS];
 
         tw_slot_load(tw_slot(me, rings, call->rank, peer, 0, slot), bytes, thread, unit);
-        tw_group_sync();
+        tw_group_seen(unit);
         if (mine && thread == peer)
             tw_slot_release(me, rings, 0, slot, peer);
         tw_piece_put(tw_out(me, peer) + at, unit, bytes, call->elem_bytes, thread);

@@ -155,11 +155,10 @@ static __device__ inline bool piece_pull(struct list *list, const struct piece *
         return false;
     tw_slot_load(tw_slot_of(me->call, me->call->rank, list->peer, piece->way), (uint32_t)bytes,
                  me->thread, unit);
+    tw_group_seen(unit);
+    if (is_first(list)) /* without a fence, as tw_slot_release */
+        tw_store(&tw_flags_of(me, list->peer, me->call->rank, piece->way)->drained, ++*taken);
     tw_piece_put(to, unit, (uint32_t)bytes, elem, me->thread);
-    tw_group_sync();
-    if (is_first(list))
-        tw_store_release(&tw_flags_of(me, list->peer, me->call->rank, piece->way)->drained,
-                         ++*taken);
     return true;
 }
 

@@ -132,7 +132,7 @@ template <class N, tw_sharing SHARING> struct tw_summer {
         sum_piece((uint32_t)own.bytes, slot, unit);
         if (by_ring)
             tw_slot_reserve(me, rings, 1, slot, me->thread);
-        tw_group_sync();
+        tw_group_seen(unit);
         if (peer)
             tw_slot_release(me, rings, 0, slot, me->thread);
         put_piece(own, slot, unit);
@@ -229,7 +229,7 @@ template <class N, tw_sharing SHARING> struct tw_summer {
 
             tw_slot_load(tw_slot(me, rings, call->rank, peer, 1, slot), (uint32_t)from.bytes,
                          me->thread, unit);
-            tw_group_sync();
+            tw_group_seen(unit);
             if (mine && me->thread == peer)
                 tw_slot_release(me, rings, 1, slot, peer);
             tw_piece_put(call->out + from.at, unit, (uint32_t)from.bytes, sizeof(typename N::bits),

@@ -99,6 +99,18 @@ static __device__ inline void tw_piece_put(char *to, const uint4 unit[TW_SLOT_UN
     }
 }
 
+/* The group waits for itself, and each thread for what it has loaded: that goes into what is asked.
+ */
+static __device__ inline void tw_group_seen(const uint4 unit[TW_SLOT_UNITS])
+{
+    uint32_t all = 0;
+
+#pragma unroll
+    for (uint32_t i = 0; i < TW_SLOT_UNITS; i++)
+        all |= unit[i].x | unit[i].y | unit[i].z | unit[i].w;
+    (void)tw_group_any(all);
+}
+
 /* A slot of the pair in at's memory that `from` writes. */
 static __device__ inline char *tw_slot_of(const struct tw_gk_call *call, int at, int from,
                                           uint32_t number)
@@ -265,14 +277,15 @@ static __device__ inline void tw_slot_sent(const struct tw_block *me, struct tw_
                      ++rings->sent[lane][slot][peer]);
 }
 
-/* The peer's thread, after the whole group has read it. */
+/* The peer's thread, after tw_group_seen. No fence, which would wait for all stores that are under
+ * way on the multiprocessor: no load is left that this could overtake. */
 static __device__ inline void tw_slot_release(const struct tw_block *me, struct tw_rings *rings,
                                               uint32_t lane, uint32_t slot, int peer)
 {
     const uint32_t number = tw_slot_number(rings, lane, slot);
 
-    tw_store_release(&tw_flags_of(me, peer, me->call->rank, number)->drained,
-                     ++rings->taken[lane][slot][peer]);
+    tw_store(&tw_flags_of(me, peer, me->call->rank, number)->drained,
+             ++rings->taken[lane][slot][peer]);
 }
 
 #endif

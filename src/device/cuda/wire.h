@@ -24,7 +24,7 @@
  * Slots lie where they lie whatever the call; each counts its uses on either side. A group of
  * threads fills slots, others empty them, so neither waits for the other's work. `filled`, in the
  * reader's memory, says that a use has been written, `drained`, in the writer's, that it has been
- * read; each is raised behind a fence by one thread for its group.
+ * read; one thread raises them for its group, `filled` behind a fence.
  *
  * Direct. A receiver whose record says where its output lies gets data written there, and `ended`
  * raised to the epoch when all of it is. Where every rank's record says where input and output lie,
