@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Knows: memory of CUDA's runtime: had, found, passed to other processes, copied.
+/* Knows: memory of CUDA's runtime: had, found, copied.
  * Never knows: what it is for. */
 #include "config.h"
 
@@ -171,65 +171,6 @@ enum twill_status tw_cuda_memory_range(const void *ptr, void **base, size_t *byt
     memcpy(base, &start, sizeof *base);
     *bytes = size;
     return TWILL_OK;
-}
-
-/* ---- other processes ---------------------------------------------------------------------------
- */
-
-_Static_assert(sizeof(cudaIpcMemHandle_t) == TW_CUDA_IPC_BYTES, "the size of CUDA's handle");
-
-enum twill_status tw_cuda_ipc_export(const void *ptr, uint8_t handle[TW_CUDA_IPC_BYTES])
-{
-    struct tw_cuda_memory memory;
-    struct tw_cuda_place place;
-    cudaIpcMemHandle_t made;
-    enum twill_status status = tw_cuda_memory_find(ptr, &memory);
-    if (tw_failed(status))
-        return status;
-    if (memory.kind != TW_CUDA_DEVICE)
-        return tw_fail(TWILL_ERR_UNSUPPORTED, "%p is no memory of a CUDA device: no IPC handle",
-                       ptr);
-    status = tw_cuda_enter(memory.device, &place);
-    if (tw_failed(status))
-        return status;
-    if (memory.apart)
-        status = tw_fail(TWILL_ERR_UNSUPPORTED,
-                         "memory at %p of device %d is not from cudaMalloc (mapped by VMM, or of a "
-                         "pool): no IPC handle",
-                         ptr, memory.device);
-    else
-        status = tw_cuda_check(cudaIpcGetMemHandle(&made, (void *)(uintptr_t)ptr),
-                               "cudaIpcGetMemHandle", memory.device);
-    if (!tw_failed(status))
-        memcpy(handle, &made, TW_CUDA_IPC_BYTES);
-    tw_cuda_leave(&place);
-    return status;
-}
-
-enum twill_status tw_cuda_ipc_open(int device, const uint8_t handle[TW_CUDA_IPC_BYTES], void **base)
-{
-    struct tw_cuda_place place;
-    cudaIpcMemHandle_t theirs;
-    void *opened = NULL;
-    enum twill_status status = tw_cuda_enter(device, &place);
-    if (tw_failed(status))
-        return status;
-    memcpy(&theirs, handle, TW_CUDA_IPC_BYTES);
-    status = tw_cuda_check(cudaIpcOpenMemHandle(&opened, theirs, cudaIpcMemLazyEnablePeerAccess),
-                           "cudaIpcOpenMemHandle", device);
-    if (!tw_failed(status))
-        *base = opened;
-    tw_cuda_leave(&place);
-    return status;
-}
-
-void tw_cuda_ipc_close(int device, void *base)
-{
-    struct tw_cuda_place place;
-    if (!base || tw_failed(tw_cuda_enter(device, &place)))
-        return;
-    tw_cuda_note(cudaIpcCloseMemHandle(base), "cudaIpcCloseMemHandle", device);
-    tw_cuda_leave(&place);
 }
 
 /* ---- copies ------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ libtwill_core_la_SOURCES += \
 	src/base/launcher.c src/base/launcher.h \
 	src/base/cuda.h
 if HAVE_CUDA
-libtwill_core_la_SOURCES += src/base/cuda_rt.c src/base/cuda_rt_memory.c src/base/cuda_rt_reach.c src/base/cuda_rt_stream.c \
+libtwill_core_la_SOURCES += src/base/cuda_rt.c src/base/cuda_rt_ipc.c src/base/cuda_rt_memory.c src/base/cuda_rt_reach.c src/base/cuda_rt_stream.c \
 	src/base/cuda_rt_vmm.c src/base/cuda_rt.h
 else
 libtwill_core_la_SOURCES += src/base/cuda_none.c

@@ -219,7 +219,6 @@ enum twill_status tw_gpu_connect(struct twill_comm *comm, const struct tw_gpu_en
     if (tw_failed(status))
         return status;
     gpu->most_blocks = blocks_agree(comm->size, entries, peers);
-    gpu->push_bytes = tw_gpu_push_bytes(comm->size, gpu->mates);
     status = tw_gpu_blocks_join(gpu);
     if (!tw_failed(status))
         status = tw_gpu_plans_create(gpu);

@@ -58,7 +58,6 @@ struct tw_gpu {
     struct tw_gpu_device *shared; /* borrowed from the process */
     struct tw_gpu_seat seat;      /* under the lock of what is shared */
     int most_blocks;              /* of one rank's kernel */
-    uint64_t push_bytes;          /* from so many on all_reduce stores and does not load */
     uint64_t staging_bytes;       /* of what is shared, that it holds: mem, state, far */
     void *mem;                    /* owned: what peers write to; that of cut_mem where cut */
     bool cut; /* some devices do not address each other's memory: only host memory is reached */
@@ -93,6 +92,7 @@ struct tw_gpu {
     void *mark;  /* owned: event at the end of the last captured call, where blocks are counted */
     /* calls by copy engines (gpu_copy.h) */
     uint64_t copy_from;        /* bytes of a block, from which on they serve; 0: never */
+    bool copy_auto;            /* not where other processes' memory is copied to */
     void *sides[TW_GPU_SIDES]; /* owned: streams for what a rank copies to itself */
     void *arrived, *copied;    /* owned: events before a call in a group, and behind its copies */
     uint32_t given[TW_GK_RANKS_MAX][2]; /* receives from a rank, and sends to it, so far */
@@ -214,9 +214,6 @@ struct tw_gpu_shape {
     bool promised; /* by copy engines: where peers' outputs lie follows from registrations */
 };
 
-/** Bytes from which an all_reduce stores into peers rather than loads from them; mates as gpu has
- * them. */
-uint64_t tw_gpu_push_bytes(int size, uint64_t mates);
 /** Kernel and launch of a collective, from what is equal on all ranks. */
 void tw_gpu_shape(const struct tw_gpu *gpu, const struct tw_call *call, struct tw_gpu_shape *shape);
 /** As twill_comm_choice tells them. */

@@ -9,11 +9,14 @@
 
 #include <string.h>
 
-#define AUTO_BYTES ((uint64_t)16 << 20) /* of a block; not measured yet */
+#define AUTO_BYTES ((uint64_t)64 << 20) /* of a block: faster than kernels, over NVLink 4 */
+#define AUTO_FLAG (UINT64_C(1) << 63)   /* in what ranks tell each other */
 #define PREFER_BYTES ((uint64_t)1 << 20)
 
 /* ---- life --------------------------------------------------------------------------------------
  */
+
+static bool is_auto(const char *text) { return text[0] == '\0' || strcmp(text, "auto") == 0; }
 
 /* from: of a block, on which copy engines serve; 0: never */
 static enum twill_status engines_read(const char *text, uint64_t *from)
@@ -21,7 +24,7 @@ static enum twill_status engines_read(const char *text, uint64_t *from)
     *from = 0;
     if (strcmp(text, "off") == 0)
         return TWILL_OK;
-    if (text[0] == '\0' || strcmp(text, "auto") == 0)
+    if (is_auto(text))
         *from = AUTO_BYTES;
     else if (strcmp(text, "prefer") == 0)
         *from = PREFER_BYTES;
@@ -35,9 +38,11 @@ static enum twill_status engines_read(const char *text, uint64_t *from)
 
 enum twill_status tw_gpu_copy_create(struct tw_gpu *gpu, struct tw_gpu_entry *entry)
 {
-    enum twill_status status = engines_read(gpu->comm->proc->params->copy_engine, &gpu->copy_from);
+    const char *text = gpu->comm->proc->params->copy_engine;
+    enum twill_status status = engines_read(text, &gpu->copy_from);
 
-    entry->copy_from = gpu->copy_from;
+    gpu->copy_auto = is_auto(text);
+    entry->copy_from = gpu->copy_from | (gpu->copy_auto ? AUTO_FLAG : 0);
     if (tw_failed(status) || gpu->copy_from == 0 || gpu->comm->size < 2)
         return status;
     for (int i = 0; i < TW_GPU_SIDES && !tw_failed(status); i++)

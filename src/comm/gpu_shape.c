@@ -15,8 +15,6 @@ _Static_assert(TW_GK_PREMUL == TW_REDOP_PREMUL_SUM, "kernels know created sums b
 #define DIRECT_BLOCKS_MOST 64u
 #define RING_BLOCKS_MOST (TW_GK_SLOTS_MAX / TW_GK_SLOTS / 2) /* a block's groups make two rings */
 #define RING_BLOCK_BYTES ((uint64_t)16 << 10)                /* worth a block */
-#define PUSH_BYTES                                                                                 \
-    ((uint64_t)64 << 20) /* from there on a link moves more by stores than by loads */
 #define DIRECT_BLOCK_BYTES ((uint64_t)8 << 10)
 
 /* Which blocks go where. */
@@ -92,21 +90,11 @@ static bool all_reach(const struct tw_gpu *gpu, const struct tw_call *call)
     return info->coll != TW_COLL_ALL_REDUCE || tw_gpu_reg_word(gpu, call->out, bytes) != 0;
 }
 
-static uint64_t mask_all(int size) { return size == 64 ? UINT64_MAX : (UINT64_C(1) << size) - 1; }
-
-/* Ranks of one device have no link between them. */
-uint64_t tw_gpu_push_bytes(int size, uint64_t mates)
+/* Sums go right into everybody's output, shares by rings: inputs are not to be read as they are. */
+static bool pushes(const struct tw_gpu *gpu, const struct tw_call *call)
 {
-    return mates == mask_all(size) ? UINT64_MAX : PUSH_BYTES;
-}
-
-/* Sums go right into everybody's output, shares by rings. */
-static bool pushes(const struct tw_gpu *gpu, const struct tw_call *call, uint64_t bytes)
-{
-    if (call->info.coll != TW_COLL_ALL_REDUCE)
-        return false;
-    return call->info.op == TW_REDOP_PREMUL_SUM ? gpu->all_here
-                                                : bytes >= gpu->push_bytes && all_reach(gpu, call);
+    return call->info.coll == TW_COLL_ALL_REDUCE && call->info.op == TW_REDOP_PREMUL_SUM &&
+           gpu->all_here;
 }
 
 static void shape_sums(const struct tw_gpu *gpu, const struct tw_call *call, uint64_t bytes,
@@ -114,7 +102,7 @@ static void shape_sums(const struct tw_gpu *gpu, const struct tw_call *call, uin
 {
     const bool all = call->info.coll == TW_COLL_ALL_REDUCE;
 
-    if (pushes(gpu, call, bytes)) {
+    if (pushes(gpu, call)) {
         shape->kernel = TW_GK_PUSH_ALL;
         shape_blocks(gpu, bytes, RING_BLOCK_BYTES, RING_BLOCKS_MOST, shape);
     } else if (all_reach(gpu, call)) {
@@ -199,6 +187,8 @@ static bool output_is_free(const struct traffic *traffic, const struct tw_call *
 {
     return !(traffic->many_in && traffic->many_out && call->in == call->out);
 }
+
+static uint64_t mask_all(int size) { return size == 64 ? UINT64_MAX : (UINT64_C(1) << size) - 1; }
 
 /* Peers are told where the buffers lie, if they can reach them. */
 static void reach_in(const struct tw_gpu *gpu, const struct tw_call *call, uint64_t bytes,

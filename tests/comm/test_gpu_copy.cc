@@ -149,8 +149,8 @@ TEST_F(GpuCopy, FromWhichSizeOn)
         const char *engine;
         size_t bytes;
         bool copies;
-    } cases[] = {{"auto", 16 * MIB, true},   {"auto", 16 * MIB - 1, false},
-                 {"", 16 * MIB, true},       {"prefer", MIB, true},
+    } cases[] = {{"auto", 64 * MIB, true},   {"auto", 64 * MIB - 1, false},
+                 {"", 64 * MIB, true},       {"prefer", MIB, true},
                  {"prefer", MIB - 1, false}, {"off", 64 * MIB, false},
                  {"3M", 3 * MIB, true},      {"3M", 3 * MIB - 1, false},
                  {"1", 500 * 1024, false}}; /* lines are quicker */

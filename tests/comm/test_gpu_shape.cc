@@ -55,7 +55,6 @@ class Rank
         gpu_->comm = comm_.get();
         gpu_->most_blocks = most_blocks;
         gpu_->all_here = all_here;
-        gpu_->push_bytes = tw_gpu_push_bytes(size, UINT64_C(1) << rank);
         gpu_->base.rank = rank;
         gpu_->base.size = size;
         gpu_->base.layout.line_each = each / 4 / 4096 * 4096;
@@ -116,8 +115,6 @@ std::vector<size_t> counts(const Rank &rank, size_t elem)
 
 constexpr int sizes[] = {1, 2, 3, 4, 5, 8, 9, 16, 33, 43, 44, 63, 64};
 
-static const size_t PUSH = (size_t)64 << 20;
-
 /* ---- kernel, blocks, threads ---------------------------------------------------------------- */
 
 TEST(GpuShape, KernelBySizeAndReach)
@@ -136,31 +133,12 @@ TEST(GpuShape, KernelBySizeAndReach)
                         const auto expected =
                             !is_sum(coll) ? (small ? TW_GK_LINE_MOVE : TW_GK_RING_MOVE)
                             : small       ? TW_GK_LINE_REDUCE
-                            : all_here && all && size > 1 && count * tw_type_bytes(type) >= PUSH
-                                ? TW_GK_PUSH_ALL
-                            : all_here ? (all ? TW_GK_DIRECT_ALL : TW_GK_DIRECT_SCATTER)
-                                       : (all ? TW_GK_RING_ALL : TW_GK_RING_SCATTER);
+                            : all_here    ? (all ? TW_GK_DIRECT_ALL : TW_GK_DIRECT_SCATTER)
+                                          : (all ? TW_GK_RING_ALL : TW_GK_RING_SCATTER);
                         ASSERT_EQ(kernel, expected)
                             << tw_coll_name(coll) << " count " << count << " size " << size;
                     }
         }
-}
-
-TEST(GpuShape, LargeSumsAreStoredWhereThereIsALink)
-{
-    for (size_t bytes : {PUSH - 4, PUSH, 4 * PUSH}) {
-        const bool large = bytes >= PUSH;
-        const Rank here(1, 2, 64, true), apart(1, 2, 64, false);
-        const auto kernel = [&](const Rank &rank) {
-            return rank.shape(rank.call(TW_COLL_ALL_REDUCE, bytes / 4, TWILL_FLOAT32, TWILL_SUM, 0))
-                .kernel;
-        };
-        EXPECT_EQ(kernel(here), large ? TW_GK_PUSH_ALL : TW_GK_DIRECT_ALL);
-        EXPECT_EQ(kernel(apart), TW_GK_RING_ALL) << "nothing is registered";
-    }
-    EXPECT_EQ(tw_gpu_push_bytes(4, 0xf), UINT64_MAX) << "one device has all ranks";
-    EXPECT_EQ(tw_gpu_push_bytes(64, UINT64_MAX), UINT64_MAX);
-    EXPECT_EQ(tw_gpu_push_bytes(64, 3), PUSH);
 }
 
 TEST(GpuShape, CreatedSumsDoNotReadPeersInputs)

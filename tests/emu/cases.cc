@@ -51,7 +51,6 @@ Shape draw_shape(uint64_t seed)
     shape.slot_bytes = slots[random.below(5)];
     if (random.one_in(2))
         shape.start = starts[random.below(4)];
-    shape.stores = random.one_in(2);
     shape.copies = shape.way == DIRECT && random.one_in(2);
     return shape;
 }
@@ -174,7 +173,6 @@ TEST(Kernels, EveryWay)
             shape.size = size;
             shape.way = (Way)way;
             shape.placement = size % 2;
-            shape.stores = size == 5;
             Small small(shape);
             for (int kind = 0; kind < KINDS; kind++) {
                 const size_t elem = reduces((Kind)kind) ? 4 : 1;

@@ -24,6 +24,7 @@ extern "C" {
     X(cudaErrorNoDevice, 100, "no device")                                                         \
     X(cudaErrorInvalidDevice, 101, "invalid device ordinal")                                       \
     X(cudaErrorNoKernelImageForDevice, 209, "no kernel image for the device")                      \
+    X(cudaErrorAlreadyMapped, 208, "resource already mapped")                                      \
     X(cudaErrorPeerAccessUnsupported, 217, "peer access is not supported")                         \
     X(cudaErrorInvalidResourceHandle, 400, "invalid resource handle")                              \
     X(cudaErrorNotReady, 600, "device not ready")                                                  \

@@ -8,7 +8,7 @@ emu_kernels = tests/emu/device.h tests/emu/device/cuda/ptx.cuh tests/emu/block.h
 emu_runtime = tests/emu/cuda.h tests/emu/cuda_runtime.h tests/emu/cuda_runtime_api.h tests/emu/runtime.h \
 	tests/emu/device.cc tests/emu/memory.h tests/emu/memory.cc tests/emu/vmm.cc tests/emu/stream.h tests/emu/stream.cc tests/emu/graph.cc tests/emu/work.h tests/emu/work.cc \
 	tests/emu/kernels.cc tests/emu/cu_launch.cc tests/emu/cu_probe.cc tests/emu/peers.h tests/emu/peers.cc \
-	src/base/cuda_rt.h src/base/cuda_rt.c src/base/cuda_rt_memory.c src/base/cuda_rt_reach.c src/base/cuda_rt_stream.c src/base/cuda_rt_vmm.c
+	src/base/cuda_rt.h src/base/cuda_rt.c src/base/cuda_rt_ipc.c src/base/cuda_rt_memory.c src/base/cuda_rt_reach.c src/base/cuda_rt_stream.c src/base/cuda_rt_vmm.c
 if EMULATION
 EMU_CPPFLAGS = -I$(top_srcdir)/tests/emu -I$(top_srcdir)/tests $(AM_CPPFLAGS)
 check_LTLIBRARIES += tests/emu/libkernels.la

@@ -257,7 +257,14 @@ cudaError_t cudaIpcOpenMemHandle(void **ptr, cudaIpcMemHandle_t handle, unsigned
     if (at == MAP_FAILED)
         return said(cudaErrorMemoryAllocation);
     const Guard guard(all.lock);
+    for (const auto &piece : all.pieces) /* CUDA refuses some of these */
+        if (piece.second.kind == OPENED && piece.second.device == current() &&
+            piece.second.ticket == std::make_pair(ticket.pid, ticket.fd)) {
+            (void)munmap(at, ticket.bytes);
+            return said(cudaErrorAlreadyMapped);
+        }
     all.pieces[(uintptr_t)at] = {ticket.bytes, OPENED, current(), -1, nullptr, 0, ticket.device};
+    all.pieces[(uintptr_t)at].ticket = {ticket.pid, ticket.fd};
     *ptr = at;
     return cudaSuccess;
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "emu/runtime.h"
 
@@ -25,6 +26,7 @@ struct Piece {
     uint32_t in = 0;                /* of MAPPED: bit d: device d may use it */
     int owner = -1;                 /* of OPENED: the device whose memory it is */
     void *alias = nullptr;          /* of ENLISTED: where devices find it */
+    std::pair<int, int> ticket{};   /* of OPENED: process and descriptor */
 };
 
 struct Pieces {

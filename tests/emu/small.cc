@@ -18,9 +18,9 @@ std::string text(const Shape &shape)
 {
     static const char *const ways[WAYS] = {"direct", "rings", "registered"};
     return gpu::format(
-        "%d ranks, placement %d, %s%s, lines of %u bytes, slots of %u, counters at %#x%s",
-        shape.size, shape.placement, ways[shape.way], shape.stores ? " by stores" : "",
-        shape.line_bytes, shape.slot_bytes, shape.start, shape.copies ? ", copy engines" : "");
+        "%d ranks, placement %d, %s, lines of %u bytes, slots of %u, counters at %#x%s", shape.size,
+        shape.placement, ways[shape.way], shape.line_bytes, shape.slot_bytes, shape.start,
+        shape.copies ? ", copy engines" : "");
 }
 
 /* Before the first call of any rank: what all of them have in common, and what kernels have left
@@ -57,8 +57,6 @@ void Small::shorten()
         if (shape_.copies)
             gpu->copy_from = 1;
         gpu->base.layout.line_each = 2 * shape_.line_bytes;
-        if (shape_.stores)
-            gpu->push_bytes = 1;
         gpu->base.layout.ring_each =
             std::min(gpu->base.layout.ring_each, TW_GK_SLOTS_MAX * shape_.slot_bytes);
     }

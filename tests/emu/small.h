@@ -22,7 +22,6 @@ struct Shape {
     Way way = DIRECT;
     uint32_t line_bytes = 256; /* of a block that goes by lines, at most */
     uint32_t slot_bytes = 192; /* of rings */
-    bool stores = false;       /* all_reduces into peers do, however small */
     uint32_t start = 0;        /* of all counters */
     bool copies = false;       /* copy engines serve what is large and moves, in groups */
 };

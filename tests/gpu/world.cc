@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/world.h"
 
-extern "C" {
-#include "comm/gpu.h"
-}
-
 namespace gpu
 {
 
@@ -88,9 +84,6 @@ World::World(const std::vector<int> &rank_devices, uint64_t way) : size_((int)ra
     for (int r = 0; r < size_; r++)
         ranks.push_back(r);
     adopt(ranks, rank_devices, make(rank_devices, way));
-    for (auto &local : locals_) /* small all_reduces in the way of large ones */
-        if (way % 2 != 0)
-            local->comm->gpu->push_bytes = 1;
 }
 
 World::World(int size, const std::vector<int> &ranks, const std::vector<int> &rank_devices,
