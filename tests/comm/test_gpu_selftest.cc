@@ -71,15 +71,20 @@ TEST_F(GpuSelftest, TwoRanksOnEachOfTwoDevices)
 
 TEST_F(GpuSelftest, AsManyRanksAsThereCanBe)
 {
+#ifdef __SANITIZE_THREAD__
+    const int ranks = 16; /* of 64 it takes half a minute, and sees the same threads meet */
+#else
+    const int ranks = 64;
+#endif
     std::vector<int> devices;
-    for (int rank = 0; rank < 64; rank++)
+    for (int rank = 0; rank < ranks; rank++)
         devices.push_back(rank % 8);
     make(devices, {{"PROBE", "0"}, {"DEVICE_STAGING", "1G"}});
-    expect_cut(64, false);
+    expect_cut(ranks, false);
     destroy();
     fake::lie(7, 6, fake::LOST);
     make(devices, {{"PROBE", "0"}, {"DEVICE_STAGING", "1G"}});
-    expect_cut(64, true);
+    expect_cut(ranks, true);
 }
 
 TEST_F(GpuSelftest, EachLieIsFoundAndNamed)
