@@ -109,6 +109,26 @@ static enum twill_status piece_at(int device, CUdeviceptr at, CUdeviceptr *base,
                    (void *)(uintptr_t)at, device, (int)result);
 }
 
+/* The piece that begins at base. arg: the visitor's own */
+typedef enum twill_status piece_visit(CUdeviceptr base, size_t bytes, void *arg);
+
+/* Those that the bytes at ptr touch, in order, up to the first that `visit` fails on. */
+static enum twill_status pieces_each(int device, const void *ptr, size_t bytes, piece_visit *visit,
+                                     void *arg)
+{
+    const CUdeviceptr end = address(ptr) + bytes;
+    CUdeviceptr base = 0;
+    size_t whole = 0;
+    enum twill_status status = TWILL_OK;
+
+    for (CUdeviceptr at = address(ptr); at < end && !tw_failed(status); at = base + whole) {
+        status = piece_at(device, at, &base, &whole);
+        if (!tw_failed(status))
+            status = visit(base, whole, arg);
+    }
+    return status;
+}
+
 /* ---- who is let in -----------------------------------------------------------------------------
  */
 
@@ -132,36 +152,28 @@ static enum twill_status pool_look(int device, CUmemoryPool pool, const int *dev
     return TWILL_OK;
 }
 
+struct look {
+    int device, count;
+    const int *devices;
+    struct tw_cuda_access *found;
+};
+
 /* Access is a piece's own: one address of it stands for all. */
-static enum twill_status piece_look(int device, CUdeviceptr at, const int *devices, int count,
-                                    struct tw_cuda_access *found)
+static enum twill_status piece_look(CUdeviceptr base, size_t bytes, void *arg)
 {
-    for (int i = 0; i < count && found->lacking < 0; i++) {
+    const struct look *look = arg;
+
+    (void)bytes;
+    for (int i = 0; i < look->count && look->found->lacking < 0; i++) {
         unsigned long long flags = 0;
-        const CUmemLocation where = location(devices[i]);
-        CUresult result = driver.access_get(&flags, &where, at);
+        const CUmemLocation where = location(look->devices[i]);
+        CUresult result = driver.access_get(&flags, &where, base);
         if (result != CUDA_SUCCESS)
-            return tw_cuda_driver_check(result, "cuMemGetAccess", device);
+            return tw_cuda_driver_check(result, "cuMemGetAccess", look->device);
         if (flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-            found->lacking = devices[i];
+            look->found->lacking = look->devices[i];
     }
     return TWILL_OK;
-}
-
-static enum twill_status pieces_look(int device, const void *ptr, size_t bytes, const int *devices,
-                                     int count, struct tw_cuda_access *found)
-{
-    const CUdeviceptr end = address(ptr) + bytes;
-    CUdeviceptr base = 0;
-    size_t whole = 0;
-    enum twill_status status = TWILL_OK;
-
-    for (CUdeviceptr at = address(ptr); at < end && !tw_failed(status); at = base + whole) {
-        status = piece_at(device, at, &base, &whole);
-        if (!tw_failed(status))
-            status = piece_look(device, at, devices, count, found);
-    }
-    return status;
 }
 
 enum twill_status tw_cuda_access_find(int device, const void *ptr, size_t bytes, const int *devices,
@@ -178,7 +190,8 @@ enum twill_status tw_cuda_access_find(int device, const void *ptr, size_t bytes,
         status = pool_look(device, pool, devices, count, &seen);
     } else if (is_mapped(ptr)) {
         seen.origin = TW_CUDA_MAPPED;
-        status = pieces_look(device, ptr, bytes, devices, count, &seen);
+        struct look look = {device, count, devices, &seen};
+        status = pieces_each(device, ptr, bytes, piece_look, &look);
     }
     tw_cuda_leave(&place);
     if (!tw_failed(status))
@@ -196,23 +209,20 @@ static enum twill_status refused(CUresult result, const char *call, const void *
                    call, wanted, ptr, device, (int)result);
 }
 
-/* One device after the other: the sentence names the one that is refused. */
-static enum twill_status pieces_open(int device, const void *ptr, size_t bytes, int wanted)
-{
-    const CUmemAccessDesc desc = {.location = location(wanted),
-                                  .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    const CUdeviceptr end = address(ptr) + bytes;
-    CUdeviceptr base = 0;
-    size_t whole = 0;
-    enum twill_status status = TWILL_OK;
+struct opening {
+    const void *ptr; /* the user's */
+    int device, wanted;
+};
 
-    for (CUdeviceptr at = address(ptr); at < end && !tw_failed(status); at = base + whole) {
-        status = piece_at(device, at, &base, &whole);
-        if (!tw_failed(status))
-            status = refused(driver.access_set(base, whole, &desc, 1), "cuMemSetAccess", ptr,
-                             device, wanted);
-    }
-    return status;
+/* One device after the other: the sentence names the one that is refused. */
+static enum twill_status piece_open(CUdeviceptr base, size_t bytes, void *arg)
+{
+    const struct opening *opening = arg;
+    const CUmemAccessDesc desc = {.location = location(opening->wanted),
+                                  .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+
+    return refused(driver.access_set(base, bytes, &desc, 1), "cuMemSetAccess", opening->ptr,
+                   opening->device, opening->wanted);
 }
 
 static enum twill_status pool_open(int device, const void *ptr, CUmemoryPool pool, int wanted)
@@ -230,9 +240,11 @@ enum twill_status tw_cuda_access_give(int device, const void *ptr, size_t bytes,
     if (tw_failed(status))
         return status;
     CUmemoryPool pool = pool_of(ptr);
-    for (int i = 0; i < count && !tw_failed(status); i++)
+    for (int i = 0; i < count && !tw_failed(status); i++) {
+        struct opening opening = {ptr, device, devices[i]};
         status = pool ? pool_open(device, ptr, pool, devices[i])
-                      : pieces_open(device, ptr, bytes, devices[i]);
+                      : pieces_each(device, ptr, bytes, piece_open, &opening);
+    }
     tw_cuda_leave(&place);
     return status;
 }

@@ -56,6 +56,17 @@ class GpuRanks : public ::testing::Test
         memory_.push_back(ptr);
         return static_cast<char *>(ptr);
     }
+    /* Of ranks with even and with odd numbers; the caller's to destroy. */
+    std::vector<twill_comm_t> halves()
+    {
+        std::vector<twill_comm_t> made(comms_.size());
+        EXPECT_EQ(twill_group_start(), TWILL_OK);
+        for (size_t rank = 0; rank < comms_.size(); rank++)
+            EXPECT_EQ(twill_comm_split(comms_[rank], (int)rank % 2, 0, &made[rank], nullptr),
+                      TWILL_OK);
+        EXPECT_EQ(twill_group_end(), TWILL_OK) << twill_last_error(nullptr);
+        return made;
+    }
     struct tw_gpu *gpu(int rank) { return comms_[(size_t)rank]->gpu; }
     /* An all_reduce of so many floats, in place. */
     enum twill_status sum(int rank, void *stream, size_t count = 4)

@@ -220,13 +220,9 @@ TEST_F(GpuLife, NothingIsLeftBehind)
 TEST_F(GpuLife, ASplitStaysOnItsDevices)
 {
     make({0, 1, 2, 3});
-    std::vector<twill_comm_t> halves(4);
-    ASSERT_EQ(twill_group_start(), TWILL_OK);
-    for (int rank = 0; rank < 4; rank++)
-        ASSERT_EQ(
-            twill_comm_split(comms_[(size_t)rank], rank % 2, 0, &halves[(size_t)rank], nullptr),
-            TWILL_OK);
-    ASSERT_EQ(twill_group_end(), TWILL_OK) << twill_last_error(nullptr);
+    const std::vector<twill_comm_t> halves = this->halves();
+    if (HasFailure())
+        return;
     for (int rank = 0; rank < 4; rank++) {
         int device = -7;
         EXPECT_EQ(twill_comm_device(halves[(size_t)rank], &device), TWILL_OK);

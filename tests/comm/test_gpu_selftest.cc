@@ -162,13 +162,9 @@ TEST_F(GpuSelftest, ASplitTriesAnew)
     fake::lie(0, 3, fake::STALE);
     make({0, 1, 3, 2});
     expect_cut(4, true);
-    std::vector<twill_comm_t> halves(4);
-    ASSERT_EQ(twill_group_start(), TWILL_OK);
-    for (int rank = 0; rank < 4; rank++)
-        ASSERT_EQ(
-            twill_comm_split(comms_[(size_t)rank], rank % 2, 0, &halves[(size_t)rank], nullptr),
-            TWILL_OK);
-    ASSERT_EQ(twill_group_end(), TWILL_OK) << twill_last_error(nullptr);
+    const std::vector<twill_comm_t> halves = this->halves();
+    if (HasFailure())
+        return;
     for (int rank = 0; rank < 4; rank++)
         EXPECT_EQ(halves[(size_t)rank]->gpu->cut, rank % 2 == 0) << rank;
     for (twill_comm_t comm : halves)

@@ -175,7 +175,7 @@ struct Gate {
     static void run(void *gate)
     {
         while (!static_cast<Gate *>(gate)->open)
-            usleep(100);
+            usleep(100); /* between looks */
     }
 };
 
