@@ -57,9 +57,10 @@ bool perf_cuda_copy(void *dst, const void *src, size_t bytes, void *stream)
     return none();
 }
 
-bool perf_cuda_stream_create(int device, void **stream)
+bool perf_cuda_stream_create(int device, bool first, void **stream)
 {
     (void)device;
+    (void)first;
     (void)stream;
     return none();
 }
@@ -134,5 +135,29 @@ bool perf_cuda_graph_launch(void *graph, void *stream)
 bool perf_cuda_graph_destroy(void *graph)
 {
     (void)graph;
+    return none();
+}
+
+bool perf_cuda_product_fill(int device, const struct perf_product *product, void *stream)
+{
+    (void)device;
+    (void)product;
+    (void)stream;
+    return none();
+}
+
+bool perf_cuda_product_start(int device, const struct perf_product *product, void *stream)
+{
+    (void)device;
+    (void)product;
+    (void)stream;
+    return none();
+}
+
+bool perf_cuda_product_compare(int device, const struct perf_product *product, void *stream)
+{
+    (void)device;
+    (void)product;
+    (void)stream;
     return none();
 }

@@ -58,11 +58,15 @@ bool perf_cuda_copy(void *dst, const void *src, size_t bytes, void *stream)
     return good(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, stream), "cudaMemcpyAsync");
 }
 
-bool perf_cuda_stream_create(int device, void **stream)
+bool perf_cuda_stream_create(int device, bool first, void **stream)
 {
+    int least = 0, most = 0;
     return perf_cuda_use(device) &&
-           good(cudaStreamCreateWithFlags((cudaStream_t *)stream, cudaStreamNonBlocking),
-                "cudaStreamCreate");
+           good(cudaDeviceGetStreamPriorityRange(&least, &most),
+                "cudaDeviceGetStreamPriorityRange") &&
+           good(cudaStreamCreateWithPriority((cudaStream_t *)stream, cudaStreamNonBlocking,
+                                             first ? most : least),
+                "cudaStreamCreateWithPriority");
 }
 
 bool perf_cuda_stream_destroy(void *stream)
@@ -135,4 +139,22 @@ bool perf_cuda_graph_launch(void *graph, void *stream)
 bool perf_cuda_graph_destroy(void *graph)
 {
     return good(cudaGraphExecDestroy(graph), "cudaGraphExecDestroy");
+}
+
+bool perf_cuda_product_fill(int device, const struct perf_product *product, void *stream)
+{
+    return perf_cuda_use(device) &&
+           good((cudaError_t)perf_product_fill(product, stream), "the matrix product's inputs");
+}
+
+bool perf_cuda_product_start(int device, const struct perf_product *product, void *stream)
+{
+    return perf_cuda_use(device) &&
+           good((cudaError_t)perf_product_start(product, stream), "the matrix product's kernel");
+}
+
+bool perf_cuda_product_compare(int device, const struct perf_product *product, void *stream)
+{
+    return perf_cuda_use(device) &&
+           good((cudaError_t)perf_product_compare(product, stream), "the matrix product's check");
 }

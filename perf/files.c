@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "product.h"
 #include "team.h"
 
 static bool file_finish(FILE *file, const char *path)
@@ -92,6 +93,15 @@ static void json_row(FILE *file, const struct perf_row *row, const struct perf_t
         fputs("\"wrong\": null,\n", file);
     perf_check_tolerance_text(&row->c, team->size, tolerance, sizeof(tolerance));
     fprintf(file, "     \"tolerance\": \"%s\", ", tolerance);
+    if (team->options->overlap) {
+        fprintf(file,
+                "\"time_beside_us\": %.4f, \"time_loss_percent\": %.2f,\n"
+                "     \"product_us\": %.4f, \"product_beside_us\": %.4f, "
+                "\"product_loss_percent\": %.2f, \"together\": %.4f,\n     ",
+                row->beside_us, perf_overlap_loss(row->time_us, row->beside_us), row->product_us,
+                row->product_beside_us, perf_overlap_loss(row->product_us, row->product_beside_us),
+                perf_overlap_together(row));
+    }
     json_choice(file, &row->choice);
     fprintf(file, ", \"lib\": \"%s\"}", team->library->name);
 }
@@ -131,6 +141,10 @@ static void json_facts(FILE *file, const struct perf_team *team, const struct pe
             "\"uneven\": %d,\n",
             options->iterations, options->warmup, options->checks,
             (unsigned long long)options->seed, options->uneven);
+    if (options->overlap)
+        fprintf(file, "  \"overlap\": \"%s\", \"product\": [%d, %d, %d],\n",
+                perf_overlap_name(options->overlap), PERF_PRODUCT_ROWS, PERF_PRODUCT_DEPTH,
+                PERF_PRODUCT_COLUMNS);
     fprintf(file, "  \"volume\": %zu, \"time_us_is\": \"%s\",\n", options->volume,
             team->place->time_is(options));
     if (options->checks)
@@ -157,14 +171,27 @@ static bool json_write(const char *path, const struct perf_team *team, const str
     return file_finish(file, path);
 }
 
+static void csv_overlap(FILE *file, const struct perf_row *row, enum perf_overlap overlap)
+{
+    fprintf(file, ",%s,%.4f,%.2f,%.4f,%.4f,%.2f,%.4f", perf_overlap_name(overlap), row->beside_us,
+            perf_overlap_loss(row->time_us, row->beside_us), row->product_us,
+            row->product_beside_us, perf_overlap_loss(row->product_us, row->product_beside_us),
+            perf_overlap_together(row));
+}
+
 bool perf_csv_write(const char *path, const struct perf_team *team, const struct perf_rows *rows)
 {
     FILE *file = file_open(path, "we");
     if (!file)
         return false;
     fputs("op,size_bytes,count,type,redop,root,inplace,time_us,time_us_min,time_us_median,"
-          "time_us_p99,time_us_max,algbw_gbs,busbw_gbs,wrong,algo,proto,channels,lib\n",
+          "time_us_p99,time_us_max,algbw_gbs,busbw_gbs,wrong,algo,proto,channels,lib",
           file);
+    if (team->options->overlap)
+        fputs(",overlap,time_beside_us,time_loss_percent,product_us,product_beside_us,"
+              "product_loss_percent,together",
+              file);
+    fputc('\n', file);
     for (size_t i = 0; i < rows->count; i++) {
         const struct perf_row *row = &rows->rows[i];
         const struct perf_op_info *info = perf_op_info(row->c.op);
@@ -179,7 +206,10 @@ bool perf_csv_write(const char *path, const struct perf_team *team, const struct
             fprintf(file, ",%s,%s,%d,", row->choice.algo, row->choice.proto, row->choice.channels);
         else
             fputs(",,,,", file);
-        fprintf(file, "%s\n", team->library->name);
+        fputs(team->library->name, file);
+        if (team->options->overlap)
+            csv_overlap(file, row, team->options->overlap);
+        fputc('\n', file);
     }
     return file_finish(file, path);
 }

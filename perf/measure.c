@@ -78,6 +78,11 @@ static bool exchange(const struct perf_team *team, double *values, size_t n, enu
     return true;
 }
 
+bool perf_team_most(const struct perf_team *team, double *values, size_t n)
+{
+    return exchange(team, values, n, COMBINE_MAX);
+}
+
 static int ascending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;

@@ -30,6 +30,12 @@ static const char *const redop_names[PERF_REDOP_COUNT] = {"sum",  "prod", "max",
 
 const char *perf_type_name(twill_type_t type) { return type_rows[type].name; }
 const char *perf_redop_name(twill_redop_t redop) { return redop_names[redop]; }
+const char *perf_overlap_name(enum perf_overlap overlap)
+{
+    static const char *const names[] = {
+        [PERF_OVERLAP_NONE] = "", [PERF_OVERLAP_EQUAL] = "equal", [PERF_OVERLAP_FIRST] = "first"};
+    return names[overlap];
+}
 bool perf_redop_fits(twill_redop_t redop, twill_type_t type)
 {
     return perf_type_digits(type) == 0 ||

@@ -38,6 +38,8 @@ static const char help[] =
     "  -G N         0: calls on streams; N: -n calls in a graph, replayed N times (0)\n"
     "  -R 2         registered buffers of twill_mem_alloc (NCCL: symmetric windows)\n"
     "  --max-sms N  multiprocessors that twill's kernels take, at most; 0: any (TWILL_MAX_SMS)\n"
+    "  --overlap[=equal|first]  each call alone and beside matrix products on a stream of equal\n"
+    "               (default) or lower priority: what either loses\n"
     "  --peer nccl[=FILE]  the same calls of NCCL's library (libnccl.so.2)\n"
     "  --sizes S,S,...     these sizes instead of -b, -e, -f, -i\n"
     "  --volume BYTES      fewer timed calls of sizes with which they would move more\n"
@@ -58,6 +60,7 @@ static const char help[] =
 enum {
     OPT_DEVICE = 256,
     OPT_MAX_SMS,
+    OPT_OVERLAP,
     OPT_PEER,
     OPT_SIZES,
     OPT_VOLUME,
@@ -89,6 +92,7 @@ static const struct option long_options[] = {
     {"local_register", required_argument, NULL, 'R'},
     {"device", required_argument, NULL, OPT_DEVICE},
     {"max-sms", required_argument, NULL, OPT_MAX_SMS},
+    {"overlap", optional_argument, NULL, OPT_OVERLAP},
     {"peer", required_argument, NULL, OPT_PEER},
     {"sizes", required_argument, NULL, OPT_SIZES},
     {"volume", required_argument, NULL, OPT_VOLUME},
@@ -174,6 +178,15 @@ static int parse_device(struct perf_options *options, const char *text)
                : cli_usage("--device takes host or cuda, not '%s'", text);
 }
 
+static int parse_overlap(struct perf_options *options, const char *text)
+{
+    bool first = text && strcmp(text, "first") == 0;
+    options->overlap = first ? PERF_OVERLAP_FIRST : PERF_OVERLAP_EQUAL;
+    return first || !text || strcmp(text, "equal") == 0
+               ? CLI_GO_ON
+               : cli_usage("--overlap takes =equal or =first, not '%s'", text);
+}
+
 /* nccl, or nccl=FILE */
 static int parse_peer(struct perf_options *options, const char *text)
 {
@@ -253,6 +266,8 @@ static int parse_one(struct perf_options *options, int option)
         return parse_root(options, optarg);
     case OPT_DEVICE:
         return parse_device(options, optarg);
+    case OPT_OVERLAP:
+        return parse_overlap(options, optarg);
     case OPT_PEER:
         return parse_peer(options, optarg);
     case OPT_SIZES:
@@ -321,6 +336,10 @@ static int check_together(const struct perf_options *options)
         !perf_redop_fits(options->redops[0], options->types[0]))
         return cli_usage("-o %s is of integers, not of %s", perf_redop_name(options->redops[0]),
                          perf_type_name(options->types[0]));
+    if (options->overlap && options->graph > 0)
+        return cli_usage("--overlap: calls go on streams beside products: without -G");
+    if (options->overlap && options->list)
+        return cli_usage("--list runs nothing: without --overlap");
     if (options->min_bytes < 1)
         return cli_usage("-b must be at least 1");
     if (options->min_bytes > options->max_bytes)

@@ -49,6 +49,9 @@ enum perf_op {
 #define PERF_MAX_THREADS 1024
 #define PERF_ROOT_ALL (-1)
 
+/* --overlap: matrix products beside calls, on a stream of equal priority or behind that of calls */
+enum perf_overlap { PERF_OVERLAP_NONE, PERF_OVERLAP_EQUAL, PERF_OVERLAP_FIRST };
+
 struct perf_options {
     enum perf_op ops[PERF_OP_COUNT];
     int op_count;
@@ -78,6 +81,7 @@ struct perf_options {
     size_t inject; /* elements to spoil before the first check of each row: for tests */
     const char *json, *csv, *plot; /* borrowed from argv; NULL: none */
     const char *nccl_path;         /* borrowed likewise */
+    enum perf_overlap overlap;
 };
 
 /** @return CLI_GO_ON; otherwise the status to exit with (everything has been said). */
@@ -94,6 +98,8 @@ const char *perf_type_name(twill_type_t type);
 /** text is the type's name, twill's or nccl-tests'. */
 bool perf_type_named(twill_type_t type, const char *text);
 const char *perf_redop_name(twill_redop_t redop);
+/** "equal", "first"; "" without --overlap. */
+const char *perf_overlap_name(enum perf_overlap overlap);
 /** Bitwise operations are of integers only. */
 bool perf_redop_fits(twill_redop_t redop, twill_type_t type);
 size_t perf_type_bytes(twill_type_t type);

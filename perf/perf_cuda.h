@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "product.h"
+
 /** This build can drive GPUs. */
 bool perf_cuda_built(void);
 /** Devices there are. 0: *why says why, in CUDA's words; static */
@@ -22,8 +24,9 @@ bool perf_cuda_free(int device, void *ptr);
 /** In stream order, any memory to any; host memory must stay until the stream was waited for. */
 bool perf_cuda_copy(void *dst, const void *src, size_t bytes, void *stream);
 
-/** Does not wait for the default stream. */
-bool perf_cuda_stream_create(int device, void **stream);
+/** Does not wait for the default stream. first: its kernels' blocks go before those of streams
+ * without it that are not running yet. */
+bool perf_cuda_stream_create(int device, bool first, void **stream);
 bool perf_cuda_stream_destroy(void *stream);
 bool perf_cuda_stream_wait(void *stream);
 
@@ -41,5 +44,10 @@ bool perf_cuda_capture_begin(void *stream);
 bool perf_cuda_capture_end(void *stream, void **graph);
 bool perf_cuda_graph_launch(void *graph, void *stream);
 bool perf_cuda_graph_destroy(void *graph);
+
+/* As in product.h; stream is of the device that the product's memory is of. */
+bool perf_cuda_product_fill(int device, const struct perf_product *product, void *stream);
+bool perf_cuda_product_start(int device, const struct perf_product *product, void *stream);
+bool perf_cuda_product_compare(int device, const struct perf_product *product, void *stream);
 
 #endif

@@ -3,6 +3,8 @@
  * anything runs there. */
 #include "config.h"
 
+#include <stdlib.h>
+
 #include "cli.h"
 #include "perf_cuda.h"
 #include "team.h"
@@ -27,6 +29,15 @@ int perf_place_check(const struct perf_options *options)
         return cli_usage("-R 2: symmetric windows are not in this build for host memory");
     if (!options->cuda && options->nccl)
         return cli_usage("--peer nccl: NCCL has no host memory: it goes with --device cuda");
+    if (!options->cuda && options->overlap)
+        return cli_usage("--overlap: %s", perf_cuda_built()
+                                              ? "matrix products run on GPUs: it goes with "
+                                                "--device cuda"
+                                              : "this build has no matrix product, since it has "
+                                                "no GPU support");
+    /* Streams that share one of CUDA's few queues wait for each other; read when CUDA begins. */
+    if (options->overlap && setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0) != 0)
+        return cli_usage("--overlap: out of memory");
     if (options->cuda && perf_cuda_count(&why) == 0)
         return cli_usage("--device cuda: there is no device here: %s", why);
     return CLI_GO_ON;

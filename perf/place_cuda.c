@@ -49,7 +49,8 @@ static bool gpu_create(struct perf_team *team, struct perf_rank *rank)
     rank->gpu = gpu;
     while (team->ranks[gpu->leader].device != rank->device)
         gpu->leader++;
-    if (!perf_cuda_stream_create(rank->device, &gpu->stream) ||
+    bool first = team->options->overlap == PERF_OVERLAP_FIRST;
+    if (!perf_cuda_stream_create(rank->device, first, &gpu->stream) ||
         !perf_cuda_event_create(rank->device, &gpu->fork))
         return false;
     rank->stream = gpu->stream;

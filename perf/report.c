@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "product.h"
 #include "team.h"
 
 void perf_report_head(const struct perf_team *team)
@@ -23,6 +24,11 @@ void perf_report_head(const struct perf_team *team)
     if (options->volume)
         printf("# fewer calls, but no less than %d, where they would come to more than %zu bytes\n",
                PERF_LEAST_CALLS, options->volume);
+    if (options->overlap)
+        printf("# overlap: beside products of %d x %d by %d x %d bfloat16 on a stream of %s "
+               "priority\n",
+               PERF_PRODUCT_ROWS, PERF_PRODUCT_DEPTH, PERF_PRODUCT_DEPTH, PERF_PRODUCT_COLUMNS,
+               options->overlap == PERF_OVERLAP_FIRST ? "lower" : "the same");
     const char *time_is = team->place->time_is(options);
     printf("# time: %.*s\n", (int)strcspn(time_is, ";"), time_is);
 }
@@ -33,10 +39,29 @@ static void report_choice_columns(const struct perf_case *c)
            "count", "type", "algo", "proto", "channels", "predicted_us");
 }
 
+static void report_overlap_columns(const struct perf_case *c)
+{
+    printf("#\n# %s\n", perf_op_info(c->op)->name);
+    printf("# %65s %28s\n", "call", "product");
+    printf("#%11s %13s %10s %7s %6s %5s", "size", "count", "type", "redop", "root", "SMs");
+    for (int i = 0; i < 2; i++)
+        printf(" %9s %9s %8s", "alone", "beside", "loss");
+    printf(" %8s %6s\n#%11s %13s %10s %7s %6s %5s", "together", "#wrong", "(B)", "(elements)", "",
+           "", "", "");
+    for (int i = 0; i < 2; i++)
+        printf(" %9s %9s %8s", "(us)", "(us)", "(%)");
+    printf("\n");
+    fflush(stdout); /* the first row may take long */
+}
+
 void perf_report_columns(const struct perf_team *team, const struct perf_case *c)
 {
     if (team->options->list) {
         report_choice_columns(c);
+        return;
+    }
+    if (team->options->overlap) {
+        report_overlap_columns(c);
         return;
     }
     printf("#\n# %s\n", perf_op_info(c->op)->name);
@@ -68,6 +93,22 @@ static void print_time(double us)
 
 static void print_rate(double gbs) { printf(" %7.*f", gbs < 100 ? 3 : 1, gbs); }
 
+static void print_wrong(const struct perf_row *row)
+{
+    if (row->checked)
+        printf(" %6llu", (unsigned long long)row->wrong);
+    else
+        printf(" %6s", "N/A");
+}
+
+static void print_case(const struct perf_case *c)
+{
+    const struct perf_op_info *info = perf_op_info(c->op);
+    printf("%12zu %13zu %10s %7s %6d", c->size_bytes, c->count,
+           info->moves ? perf_type_name(c->type) : "none",
+           info->reduces ? perf_redop_name(c->redop) : "none", info->rooted ? c->root : -1);
+}
+
 static void print_figures(const struct perf_row *row)
 {
     if (!row) {
@@ -77,21 +118,36 @@ static void print_figures(const struct perf_row *row)
     print_time(row->time_us);
     print_rate(row->algbw_gbs);
     print_rate(row->busbw_gbs);
-    if (row->checked)
-        printf(" %6llu", (unsigned long long)row->wrong);
-    else
-        printf(" %6s", "N/A");
+    print_wrong(row);
 }
 
 void perf_report_row(const struct perf_row *out, const struct perf_row *in)
 {
-    const struct perf_case *c = &out->c;
-    const struct perf_op_info *info = perf_op_info(c->op);
-    printf("%12zu %13zu %10s %7s %6d", c->size_bytes, c->count,
-           info->moves ? perf_type_name(c->type) : "none",
-           info->reduces ? perf_redop_name(c->redop) : "none", info->rooted ? c->root : -1);
+    print_case(&out->c);
     print_figures(out);
     print_figures(in);
+    printf("\n");
+    fflush(stdout);
+}
+
+static void print_loss(double alone_us, double beside_us)
+{
+    print_time(alone_us);
+    print_time(beside_us);
+    printf(" %8.1f", perf_overlap_loss(alone_us, beside_us));
+}
+
+void perf_report_overlap(const struct perf_row *row)
+{
+    print_case(&row->c);
+    if (row->choice.algo[0])
+        printf(" %5d", row->choice.channels);
+    else
+        printf(" %5s", "-");
+    print_loss(row->time_us, row->beside_us);
+    print_loss(row->product_us, row->product_beside_us);
+    printf(" %8.2f", perf_overlap_together(row));
+    print_wrong(row);
     printf("\n");
     fflush(stdout);
 }

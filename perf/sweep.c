@@ -77,6 +77,27 @@ static enum perf_result list_size(struct sweep *sweep, struct perf_case c, size_
     return PERF_DONE;
 }
 
+/* Out of place, alone and beside products. */
+static enum perf_result sweep_overlap(struct sweep *sweep, struct perf_case c, size_t bytes)
+{
+    struct perf_team *team = sweep->team;
+    struct perf_row row;
+    perf_case_shape(&team->ranks[0], &c, bytes);
+    progress_show(sweep, &c);
+    enum perf_result result = perf_measure(team, &c, &row);
+    bool good = result == PERF_DONE && perf_overlap_measure(team, &c, &row) &&
+                team->library->choice(team, &c, &row.choice);
+    progress_clear(sweep);
+    if (!good)
+        return PERF_FAILED;
+    if (team->member == 0) {
+        perf_report_overlap(&row);
+        return rows_add(sweep->rows, &row) ? PERF_DONE : PERF_FAILED;
+    }
+    sweep->rows->wrong += row.wrong;
+    return PERF_DONE;
+}
+
 /* Out of place, then in place. */
 static enum perf_result sweep_size(struct sweep *sweep, struct perf_case c, size_t bytes)
 {
@@ -84,6 +105,8 @@ static enum perf_result sweep_size(struct sweep *sweep, struct perf_case c, size
     struct twill_choice choice;
     if (sweep->team->options->list)
         return list_size(sweep, c, bytes);
+    if (sweep->team->options->overlap)
+        return sweep_overlap(sweep, c, bytes);
     perf_case_shape(&sweep->team->ranks[0], &c, bytes);
     progress_show(sweep, &c);
     enum perf_result result = perf_measure(sweep->team, &c, &out);

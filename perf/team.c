@@ -54,6 +54,7 @@ static int measure(struct perf_team *team)
     const struct perf_options *options = team->options;
     struct perf_rows rows = {0};
     bool good = (team->member != 0 || perf_files_try(options)) && team->place->begin(team) &&
+                (!options->overlap || perf_overlap_begin(team)) &&
                 (!options->registered || team->library->attach(team)) && perf_sweep(team, &rows);
     if (good && team->member == 0 && !options->list)
         good = perf_files_write(team, &rows);
@@ -62,6 +63,7 @@ static int measure(struct perf_team *team)
         twill_comm_abort(team->talk);
     }
     good &= !options->registered || team->library->detach(team);
+    good &= perf_overlap_end(team);
     good &= team->place->end(team);
     free(rows.rows);
     return !good ? PERF_EXIT_FAILED : rows.wrong ? PERF_EXIT_WRONG : 0;

@@ -22,6 +22,7 @@ struct perf_team {
     char *gather;  /* one record for each member, and one of its own behind them */
     double *times; /* [time_room] */
     size_t time_room;
+    struct perf_beside *beside; /* overlap.c's: [count]; NULL without --overlap */
 };
 
 /** Say what a call of twill on team->talk answered. @return true when it was TWILL_OK */
@@ -122,6 +123,8 @@ struct perf_row {
     bool checked;
     uint64_t wrong;             /* over all ranks */
     struct twill_choice choice; /* algo "": the operation has none (send_recv) */
+    /* With --overlap, of calls and products beside each other. */
+    double beside_us, product_us, product_beside_us; /* product_us: alone, as time_us is of calls */
 };
 
 enum perf_result { PERF_DONE, PERF_FAILED };
@@ -129,8 +132,23 @@ enum perf_result { PERF_DONE, PERF_FAILED };
 /** Warm up, time and check one case. Every member gets the same row. */
 enum perf_result perf_measure(struct perf_team *team, const struct perf_case *c,
                               struct perf_row *row);
+/** values[n] of each member, a few: the largest on every one. @return false on failure */
+bool perf_team_most(const struct perf_team *team, double *values, size_t n);
 /** Bytes of perf_team.gather. */
 size_t perf_gather_bytes(int members);
+
+/* ---- beside matrix products (overlap.c): with --overlap, on GPUs --------------------------------
+ */
+
+/** Products on each device of the team, tried and compared. end takes what begin made of it. */
+bool perf_overlap_begin(struct perf_team *team);
+bool perf_overlap_end(struct perf_team *team);
+/** Fill in what a measured row has of products. Every member gets the same. */
+bool perf_overlap_measure(struct perf_team *team, const struct perf_case *c, struct perf_row *row);
+/** What is lost beside the other, in percent of the time alone; 0 where nothing was measured. */
+double perf_overlap_loss(double alone_us, double beside_us);
+/** What both get done at once, of what each gets done alone: 1 is no more than one by one. */
+double perf_overlap_together(const struct perf_row *row);
 
 /* ---- the run (sweep.c) -------------------------------------------------------------------------
  */
@@ -157,6 +175,8 @@ void perf_report_tolerance(const struct perf_case *c, int ranks);
 void perf_report_choice(const struct perf_row *row);
 /** in: NULL when there is no in-place form */
 void perf_report_row(const struct perf_row *out, const struct perf_row *in);
+/** A row of --overlap. */
+void perf_report_overlap(const struct perf_row *row);
 void perf_report_tail(const struct perf_rows *rows, bool checked);
 
 /** Before a long run: can the files be written? All return false when not (it was said). */

@@ -2,8 +2,9 @@
 /* Knows: what perf/perf_cuda.h promises, on host memory: two devices, streams that run at once,
  * graphs that note what is enqueued. Never knows: CUDA.
  *
- * perf/twill-perf is built with it as tests/tools/perf_fake, so that what it does with GPUs is
- * tested where there are none. One thread only. fake_nccl.c enqueues its calls here. */
+ * A matrix product takes PRODUCT_US and is one word of its output, which FAKE_CUDA=wrong makes
+ * wrong. perf/twill-perf is built with it as tests/tools/perf_fake, so that what it does with GPUs
+ * is tested where there are none. One thread only. fake_nccl.c enqueues its calls here. */
 #include "config.h"
 
 #include "perf_cuda.h"
@@ -16,6 +17,7 @@
 #include "fake_cuda.h"
 
 #define MAX_NOTED 4096
+#define PRODUCT_US 50
 
 struct noted {
     void (*run)(void *argument);
@@ -29,6 +31,7 @@ struct fake_graph {
 
 struct fake_stream {
     struct fake_graph *graph; /* while it captures */
+    double late_us;           /* its events are so much later */
     bool joined;              /* it captures for another one, whose graph it is */
 };
 
@@ -44,6 +47,13 @@ static bool fail(const char *what)
 {
     fprintf(stderr, "fake cuda: %s\n", what);
     return false;
+}
+
+static double now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
 }
 
 bool fake_enqueue(void *stream, void (*run)(void *argument), const void *argument, size_t bytes)
@@ -111,11 +121,15 @@ bool perf_cuda_copy(void *dst, const void *src, size_t bytes, void *stream)
     return fake_enqueue(stream, copy_run, &copy, sizeof(copy));
 }
 
-bool perf_cuda_stream_create(int device, void **stream)
+bool perf_cuda_stream_create(int device, bool first, void **stream)
 {
+    struct fake_stream *made = calloc(1, sizeof(*made));
+    const char *late = getenv("FAKE_CUDA_LATE_US");
+    if (made && first && late)
+        made->late_us = atof(late);
     live++;
-    *stream = calloc(1, sizeof(struct fake_stream));
-    return perf_cuda_use(device) && *stream;
+    *stream = made;
+    return perf_cuda_use(device) && made;
 }
 
 bool perf_cuda_stream_destroy(void *stream)
@@ -150,12 +164,10 @@ bool perf_cuda_event_destroy(void *event)
 
 bool perf_cuda_event_record(void *event, void *stream)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
     struct fake_event *recorded = event;
     recorded->stream = stream;
     recorded->noted = recorded->stream->graph;
-    recorded->us = (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
+    recorded->us = now_us() + recorded->stream->late_us;
     return true;
 }
 
@@ -221,4 +233,48 @@ bool perf_cuda_graph_destroy(void *graph)
     free(ended);
     live--;
     return true;
+}
+
+/* ---- products -------------------------------------------------------------------------------- */
+
+static void product_fill(void *argument)
+{
+    const struct perf_product *product = argument;
+    *(int *)product->a = *(int *)product->b = 3;
+    *(int *)product->c = 0;
+    *(unsigned *)product->wrong = 0;
+}
+
+static void product_run(void *argument)
+{
+    const struct perf_product *product = argument;
+    const char *mode = getenv("FAKE_CUDA");
+    double begin_us = now_us();
+    *(int *)product->c = *(int *)product->a * *(int *)product->b;
+    if (mode && strcmp(mode, "wrong") == 0)
+        *(int *)product->c += 1;
+    while (now_us() - begin_us < PRODUCT_US)
+        ;
+}
+
+static void product_compare(void *argument)
+{
+    const struct perf_product *product = argument;
+    *(unsigned *)product->wrong += *(int *)product->c != 9;
+}
+
+bool perf_cuda_product_fill(int device, const struct perf_product *product, void *stream)
+{
+    return perf_cuda_use(device) && fake_enqueue(stream, product_fill, product, sizeof(*product));
+}
+
+bool perf_cuda_product_start(int device, const struct perf_product *product, void *stream)
+{
+    return perf_cuda_use(device) && fake_enqueue(stream, product_run, product, sizeof(*product));
+}
+
+bool perf_cuda_product_compare(int device, const struct perf_product *product, void *stream)
+{
+    return perf_cuda_use(device) &&
+           fake_enqueue(stream, product_compare, product, sizeof(*product));
 }

@@ -14,7 +14,7 @@ tests_tools_test_tools_LDADD = libtwill_cli.la libtwill.la -lgtest_main -lgtest 
 check_PROGRAMS += tests/tools/perf_fake
 tests_tools_perf_fake_SOURCES = perf/main.c perf/options.c perf/names.c perf/ops.c perf/values.c perf/expect.c \
 	perf/check.c perf/measure.c perf/team.c perf/place.c perf/place_host.c perf/place_cuda.c perf/gpu.c \
-	perf/lib_twill.c perf/lib_nccl.c perf/nccl_api.c perf/sweep.c perf/report.c perf/files.c perf/plot.c \
+	perf/overlap.c perf/lib_twill.c perf/lib_nccl.c perf/nccl_api.c perf/sweep.c perf/report.c perf/files.c perf/plot.c \
 	tests/tools/fake_cuda.c tests/tools/fake_cuda.h
 tests_tools_perf_fake_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/perf -I$(top_srcdir)/tools/common
 tests_tools_perf_fake_LDFLAGS = $(AM_LDFLAGS) -export-dynamic

@@ -390,6 +390,13 @@ TEST(Perf, SaysWhatIsWrongWithTheCommandLine)
         {"all_reduce --volume much", 2, "not 'much'"},
         {"all_reduce --max-sms 16", 2, "--max-sms: kernels are of --device cuda"},
         {"all_reduce --device cuda --max-sms -1", 2, "--max-sms"},
+        {"all_reduce --overlap", 2, "--overlap: "}, /* the build says why: SaysWhyThereIsNoGpu */
+        {"all_reduce --overlap --device host", 2, "--overlap: "},
+        {"all_reduce --overlap=last", 2, "--overlap takes =equal or =first, not 'last'"},
+        {"all_reduce --overlap=", 2, "--overlap takes =equal or =first, not ''"},
+        {"all_reduce --overlap first", 2, "unknown operation 'first'"},
+        {"all_reduce --overlap --device cuda -G 5", 2, "beside products: without -G"},
+        {"all_reduce --overlap --device cuda --list", 2, "--list runs nothing: without --overlap"},
         {"all_reduce -R 7", 2, "-R takes a number"},
         {"all_reduce --bogus", 2, "--bogus"},
         {"broadcast -t 2 -r 2 -e 8", 2, "-r 2: there are 2 ranks"},
@@ -413,6 +420,17 @@ TEST(Perf, SaysWhyThereIsNoGpu)
                 contains(c.err, "--device cuda: there is no device here: "))
         << c.err;
     EXPECT_EQ(c.out, "");
+    Command overlap(Words{kPerf} + words("all_reduce --overlap=first --device cuda -g 2 -e 64"), "",
+                    {"CUDA_VISIBLE_DEVICES="});
+    EXPECT_EQ(overlap.finish(), 2);
+    EXPECT_TRUE(contains(overlap.err, "--device cuda: this build has no GPU support") ||
+                contains(overlap.err, "--device cuda: there is no device here: "))
+        << overlap.err;
+    Command host(Words{kPerf} + words("all_reduce --overlap"));
+    EXPECT_EQ(host.finish(), 2);
+    EXPECT_TRUE(contains(host.err, "it goes with --device cuda") ||
+                contains(host.err, "this build has no matrix product, since it has no GPU support"))
+        << host.err;
 }
 
 TEST(Perf, ListedSizesAndFewerCallsOfLargeOnes)

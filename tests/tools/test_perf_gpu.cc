@@ -2,6 +2,8 @@
 /* Knows: what twill-perf does on GPUs and with NCCL's library, by fakes of both (perf_fake,
  * fake_nccl). Never knows: CUDA. */
 #include <gtest/gtest.h>
+#include <math.h>
+#include <stdlib.h>
 
 #include "command.h"
 
@@ -117,6 +119,105 @@ TEST(PerfGpu, WhatThePeerDoesNotHaveIsLeftOutOrSaid)
         EXPECT_EQ(c.finish(), each.status) << each.arguments << c.err;
         EXPECT_TRUE(contains(c.err, each.says)) << each.arguments << ": " << c.err;
     }
+}
+
+/* ---- --overlap --------------------------------------------------------------------------------
+ */
+
+double number(const std::string &text)
+{
+    char *end;
+    double value = strtod(text.c_str(), &end);
+    EXPECT_TRUE(end != text.c_str() && !*end) << text;
+    return value;
+}
+
+/* What the made-up devices do is done one after the other, so nothing is said of how much is lost.
+ */
+TEST(PerfGpu, CallsAndProductsAreMeasuredBesideEachOther)
+{
+    for (const char *how : {"-g 1", "-g 2", "-g 2 -R 2 --overlap=first", "-g 5 -c 0"}) {
+        Command c(perf(std::string("all_reduce send_recv --overlap --sizes 40,80K -n 3 ") + how));
+        EXPECT_EQ(c.finish(), 0) << how << c.out << c.err;
+        EXPECT_TRUE(contains(c.out, "# overlap: beside products of 8192 x 1024 by 1024 x 4096 "))
+            << c.out;
+        EXPECT_EQ(contains(c.out, "of lower priority"), contains(how, "first")) << c.out;
+        EXPECT_EQ(contains(c.out, "of the same priority"), !contains(how, "first")) << c.out;
+        EXPECT_TRUE(contains(c.err, "fake cuda: nothing is left")) << c.err;
+        std::vector<Words> table = rows(c.out);
+        ASSERT_EQ(table.size(), 4u) << c.out;
+        for (const Words &row : table) {
+            ASSERT_EQ(row.size(), 14u) << c.out;
+            EXPECT_EQ(row[5], "-"); /* nobody knows a peer's blocks */
+            for (int i : {6, 7, 9, 10})
+                EXPECT_GT(number(row[(size_t)i]), 0);
+            EXPECT_NEAR(number(row[8]), (number(row[7]) / number(row[6]) - 1) * 100,
+                        1 + 0.01 * fabs(number(row[8])));
+            EXPECT_NEAR(number(row[12]),
+                        number(row[6]) / number(row[7]) + number(row[9]) / number(row[10]), 0.02);
+            EXPECT_GE(number(row[9]), 50);
+            EXPECT_EQ(row[13], contains(how, "-c 0") ? "N/A" : "0");
+        }
+    }
+}
+
+/* A call of many products' length, and so many calls that none lasts for a product. */
+TEST(PerfGpu, LapsOfAnyLengthEnd)
+{
+    Command c(perf("all_reduce --overlap -g 2 --sizes 8,8M -n 500 --volume 32M -c 0 -w 1"));
+    EXPECT_EQ(c.finish(), 0) << c.out << c.err;
+    EXPECT_EQ(rows(c.out).size(), 2u) << c.out;
+}
+
+/* Products that end before the calls do: the lap is made again with more of them, until none is
+ * left to make. */
+TEST(PerfGpu, ProductsLastAsLongAsCalls)
+{
+    const std::string what = "all_reduce --overlap=first -g 1 --sizes 8 -n 5 -c 0";
+    Command late(perf(what), "", {"FAKE_CUDA_LATE_US=5000"});
+    EXPECT_EQ(late.finish(), 0) << late.out << late.err;
+    EXPECT_EQ(rows(late.out).size(), 1u) << late.out;
+    Command never(perf(what), "", {"FAKE_CUDA_LATE_US=1e9"});
+    EXPECT_EQ(never.finish(), 3) << never.out;
+    EXPECT_TRUE(
+        contains(never.err, "--overlap: a call of 8 bytes beside products lasts longer than 512"))
+        << never.err;
+}
+
+TEST(PerfGpu, OverlapInFilesAndInTheScriptsTable)
+{
+    if (!have_tool("python3"))
+        GTEST_SKIP() << "python3 is missing";
+    std::string command =
+        "d=$(mktemp -d); set -e\n" + std::string(kFake) +
+        " all_reduce --device cuda --overlap=first -g 2 --sizes 1M -n 2 " + kNccl +
+        " --csv $d/gpu-overlap-one-first-nccl-R0.csv --json $d/out.json\n"
+        "python3 '" SOURCE_DIR "/perf/overlap.py' $d\n"
+        "cat $d/*.csv; python3 -c 'import json,sys\n"
+        "d = json.load(open(sys.argv[1])); r = d[\"results\"][0]\n"
+        "assert d[\"overlap\"] == \"first\" and d[\"product\"] == [8192, 1024, 4096]\n"
+        "assert abs(r[\"time_beside_us\"] / r[\"time_us\"] - 1 - "
+        "r[\"time_loss_percent\"] / 100) < 0.01\n"
+        "assert abs(r[\"product_beside_us\"] / r[\"product_us\"] - 1 - "
+        "r[\"product_loss_percent\"] / 100) < 0.01\n"
+        "assert r[\"together\"] > 0' $d/out.json\nrm -r $d\n";
+    Command c({"sh", "-c", command});
+    EXPECT_EQ(c.finish(), 0) << c.out << c.err;
+    EXPECT_TRUE(contains(c.out, "## one, calls on the stream that goes first")) << c.out;
+    EXPECT_TRUE(contains(c.out, "| all_reduce | 1 MiB | nccl-R0 | - | ")) << c.out;
+    EXPECT_TRUE(contains(c.out, ",channels,lib,overlap,time_beside_us,time_loss_percent,product_us,"
+                                "product_beside_us,product_loss_percent,together\n"))
+        << c.out;
+    EXPECT_TRUE(contains(c.out, ",,,,nccl,first,")) << c.out;
+}
+
+TEST(PerfGpu, AWrongProductEndsTheRun)
+{
+    Command c(perf("all_reduce --overlap -g 2 -e 8"), "", {"FAKE_CUDA=wrong"});
+    EXPECT_EQ(c.finish(), 3) << c.out;
+    EXPECT_TRUE(contains(c.err, "the matrix product on device 0 has 1 wrong elements")) << c.err;
+    EXPECT_TRUE(contains(c.err, "fake cuda: nothing is left")) << c.err;
+    EXPECT_EQ(rows(c.out).size(), 0u) << c.out;
 }
 
 /* The script that makes the ratios, on two sweeps of two rounds. */
