@@ -11,9 +11,10 @@
 #   BENCH_SIZES    8,2K,32K,512K,8M,128M,1G
 #   BENCH_FORMS    one two threads: one thread with -g, processes, a thread each (in streams only)
 #   BENCH_MODES    graph stream
-#   BENCH_ROUNDS   3
+#   BENCH_ROUNDS   3; 0: no sweeps against each other and no checks
 #   BENCH_SECONDS  280: after these no further round begins, nor any further check
 #   BENCH_RANKS    2
+#   BENCH_OVERLAP  1: calls beside matrix products too, into overlap.txt, by perf/overlap.py (before the rounds)
 #   BENCH_NCCL     NCCL's library, where the dynamic linker does not find it; none: twill alone
 set -u
 LC_ALL=C
@@ -32,7 +33,7 @@ seconds=${BENCH_SECONDS:-280}
 ranks=${BENCH_RANKS:-2}
 begin=$(date +%s)
 mkdir -p "$folder"
-rm -f "$folder"/gpu-*.csv "$folder"/gpu-*.log "$folder/ratios.txt"
+rm -f "$folder"/gpu-*.csv "$folder"/gpu-*.log "$folder/ratios.txt" "$folder/overlap.txt"
 
 # NCCL's library: what the dynamic linker finds, or beside a toolkit, or as python has it.
 nccl_find() {
@@ -105,6 +106,44 @@ pair() {
     ops=$all
 }
 
+# beside FORM PRIORITY RUN OPERATION [VARIABLE=VALUE]... [-- OPTIONS]: 128 MiB beside products
+beside() (
+    form=$1 name=overlap-$1-$2-$3 priority=$2 ops=$4
+    shift 4
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do
+        export "${1?}"
+        shift
+    done
+    [ $# = 0 ] || shift
+    over || sweep "$form" "$name" --overlap="$priority" --sizes 128M -n 20 -w 5 -c 0 "$@"
+)
+
+# overlap FORM PRIORITY: what takes fewer multiprocessors loses less, and takes less
+overlap() {
+    registered=0
+    [ "$1" != two ] || registered=2 # of one process all memory is in reach
+    beside "$1" "$2" twill all_reduce -- -R $registered
+    beside "$1" "$2" twill-16-SMs all_reduce TWILL_MAX_SMS=16 -- -R $registered
+    beside "$1" "$2" twill-stores all_gather TWILL_COPY_ENGINE=off -- -R $registered
+    beside "$1" "$2" twill-16-SMs-stores all_gather TWILL_COPY_ENGINE=off TWILL_MAX_SMS=16 -- -R $registered
+    beside "$1" "$2" twill-copies all_gather TWILL_COPY_ENGINE=prefer -- -R $registered
+    [ -n "$nccl" ] || return 0
+    beside "$1" "$2" nccl-R0 'all_reduce all_gather' -- -R 0 --peer "$nccl"
+    beside "$1" "$2" nccl-R0-16-channels 'all_reduce all_gather' NCCL_MAX_NCHANNELS=16 -- -R 0 --peer "$nccl"
+    beside "$1" "$2" nccl-R2 'all_reduce all_gather' -- -R 2 --peer "$nccl"
+}
+
+if [ "${BENCH_OVERLAP:-0}" = 1 ]; then
+    for form in $forms; do
+        [ "$form" != threads ] || continue
+        for priority in equal first; do
+            overlap "$form" "$priority"
+        done
+    done
+    python3 "$here/overlap.py" "$folder" | tee "$folder/overlap.txt"
+    echo "bench: overlap done after $(($(date +%s) - begin)) s"
+fi
+
 round=1
 while [ "$round" -le "$rounds" ] && ! over; do
     for form in $forms; do
@@ -116,6 +155,7 @@ while [ "$round" -le "$rounds" ] && ! over; do
     round=$((round + 1))
 done
 
+[ "$rounds" -gt 0 ] || exit 0
 # What is fast must be right too: small sizes, in place and not.
 for form in $forms; do
     over || sweep "$form" "$form-graph-check" -G 1 -b 8 -e 8M -f 64 -n 5 -w 1 -c 1
