@@ -134,8 +134,16 @@ static __device__ inline void tw_copy_as(char *dst, const char *src, uint64_t by
         for (int k = 0; k < 4; k++)
             to[i + k * (uint64_t)threads] = unit[k];
     }
-    for (; i < count; i += threads)
-        to[i] = __ldcg(from + i);
+    /* at most three are left, whose loads are under way at once too */
+    T rest[3];
+#pragma unroll
+    for (int k = 0; k < 3; k++)
+        if (i + k * (uint64_t)threads < count)
+            rest[k] = __ldcg(from + i + k * (uint64_t)threads);
+#pragma unroll
+    for (int k = 0; k < 3; k++)
+        if (i + k * (uint64_t)threads < count)
+            to[i + k * (uint64_t)threads] = rest[k];
 }
 
 /* Any alignment, any length; the ranges do not overlap. Loads go past the first-level cache, so

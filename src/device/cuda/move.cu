@@ -13,14 +13,21 @@
 #include "device/cuda/line.cuh"
 #include "device/cuda/ring.cuh"
 
-/* The own block, where it is not in its place already. */
+/* The own block is not in its place already. */
+static __device__ inline bool own_moves(const struct tw_block *me)
+{
+    const int rank = me->call->rank;
+
+    return tw_has(me->call->takes, rank) && tw_in(me, rank) != tw_out(me, rank);
+}
+
 static __device__ inline void own_move(const struct tw_block *me, uint64_t at, uint64_t most,
                                        uint32_t thread, uint32_t threads)
 {
     const int rank = me->call->rank;
     const uint64_t all = tw_in_bytes(me, rank);
 
-    if (at >= all || !tw_has(me->call->takes, rank) || tw_in(me, rank) == tw_out(me, rank))
+    if (at >= all || !own_moves(me))
         return;
     tw_copy(tw_out(me, rank) + at, tw_in(me, rank) + at, all - at < most ? all - at : most, thread,
             threads);
@@ -210,19 +217,47 @@ static __device__ inline uint64_t largest(const struct tw_block *me)
     return most;
 }
 
+/* Bytes that go right into the outputs of peers. */
+static __device__ inline uint64_t direct_bytes(const struct tw_block *me,
+                                               const struct tw_rings *rings)
+{
+    uint64_t all = 0;
+
+    for (int peer = 0; peer < me->call->size; peer++)
+        if (peer != me->call->rank && rings->out[peer] != nullptr)
+            all += in_pieces(me, tw_in_bytes(me, peer));
+    return all;
+}
+
+/* Blocks that move the own block while the others keep the links busy. Eight copy as fast as the
+ * links of an H200 take what is stored, and a block stores half as fast as it copies. */
+#define OWN_BLOCKS 8u
+static __device__ inline uint32_t own_blocks(const struct tw_block *me, uint64_t own, uint64_t sent)
+{
+    const uint64_t third = (me->blocks + 2) / 3, most = third < OWN_BLOCKS ? third : OWN_BLOCKS;
+
+    if (own >= sent)
+        return (uint32_t)most;
+    return own == 0 ? 0 : (uint32_t)(most * own / sent) + 1;
+}
+
 /* All threads of the rank: what goes right into the peers' outputs, and the own block. What comes
  * does not overwrite what is still to go. */
 static __device__ inline void move_direct(const struct tw_block *me, const struct tw_rings *rings)
 {
     const struct tw_gk_call *call = me->call;
-    const uint32_t threads = me->blocks * blockDim.x;
-    const uint32_t thread = me->block * blockDim.x + threadIdx.x;
+    const uint64_t own = own_moves(me) ? tw_in_bytes(me, call->rank) : 0;
+    const uint64_t sent = direct_bytes(me, rings);
+    const uint32_t some = sent == 0 ? me->blocks : own_blocks(me, own, sent);
+    const bool all_do_both = some == me->blocks; /* it is one block, or nothing is sent */
 
-    const uint64_t own = tw_in_bytes(me, call->rank);
-    const bool own_first = me->block % 2 != 0; /* half of them, so that memory and link are busy */
-
-    if (own_first)
-        own_move(me, 0, own, thread, threads);
+    if (me->block < some)
+        own_move(me, 0, own, me->block * blockDim.x + threadIdx.x, some * blockDim.x);
+    if (me->block < some && !all_do_both)
+        return;
+    const uint32_t first = all_do_both ? 0 : some;
+    const uint32_t thread = (me->block - first) * blockDim.x + threadIdx.x;
+    const uint32_t threads = (me->blocks - first) * blockDim.x;
     for (int k = 1; k < call->size; k++) {
         const int peer = tw_around(call, k);
         const uint64_t bytes = in_pieces(me, tw_in_bytes(me, peer));
@@ -230,8 +265,6 @@ static __device__ inline void move_direct(const struct tw_block *me, const struc
         if (rings->out[peer] != nullptr && bytes != 0)
             tw_copy(rings->out[peer], tw_in(me, peer), bytes, thread, threads);
     }
-    if (!own_first)
-        own_move(me, 0, own, thread, threads);
 }
 
 /* The mask, of which only the thread's own peer counts, without it where nothing goes by rings:
