@@ -11,7 +11,7 @@ _Static_assert(TW_GK_COLL_P2P == TW_COLL_P2P, "kernels know sends and receives b
 _Static_assert(sizeof(struct tw_gk_launch_p2p) <= 32764, "what a kernel's parameters can be");
 
 #define GROUP_BYTES ((uint64_t)8 << 10)                /* worth a group of threads */
-#define BY_SLOTS_MOST 128u                             /* groups of a list that goes by slots */
+#define BY_SLOTS_MOST ((uint32_t)TW_GK_SLOTS_MAX)      /* groups of a list that goes by slots */
 #define GROUPS_EACH (TW_GK_THREADS_MOST / TW_GK_GROUP) /* of a block */
 
 /* A list: what goes to a peer, what comes from it, or what the rank sends to itself. */

@@ -82,8 +82,13 @@ static __device__ inline struct piece piece_first(const struct list *list, uint6
     piece.end = piece.begin + pieces_of(list, bytes);
     piece.lap = 0;
     piece.way = list->group;
-    while (piece.lap + piece.way < piece.begin)
-        piece_next(list, &piece);
+    if (piece.begin > piece.way) /* the group's first way behind it, in this lap or the next one */
+        piece.way +=
+            ((uint32_t)piece.begin - piece.way + list->groups - 1) / list->groups * list->groups;
+    if (piece.way >= list->ways) {
+        piece.way = list->group;
+        piece.lap = list->ways;
+    }
     return piece;
 }
 
