@@ -23,7 +23,7 @@ __thread bool moved;
 namespace
 {
 
-const unsigned THREADS = 1024, BARRIERS = 16;
+const unsigned THREADS = 1024, BARRIERS = 32;
 const size_t STACK = (size_t)96 << 10; /* a kernel's parameters may be 20 KiB */
 const uint64_t CANARY = 0x7477696c6c656d75u;
 

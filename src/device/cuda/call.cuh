@@ -60,6 +60,7 @@ static __device__ inline void tw_resume(const struct tw_gk_launch *launch,
     me->thread = (int)(threadIdx.x % TW_GK_GROUP);
     me->epoch = tw_load(&call->state->epoch) + 1;
     me->dead = false;
+    me->met = false;
     me->words = nullptr;
     me->keeps = threadIdx.x == 0 && me->blocks == 1;
 }
@@ -151,6 +152,8 @@ static __device__ __noinline__ void tw_sweep(const struct tw_block *me)
     __syncthreads();
     for (uint64_t i = (uint64_t)me->block * blockDim.x + threadIdx.x; i < count; i += threads)
         lines[i] = make_uint4(me->epoch, me->epoch, me->epoch, me->epoch);
+    if (me->keeps) /* nor may what was met 2^32 calls ago */
+        state->met[(me->epoch + 1) & 1] = me->epoch;
 }
 
 /* All threads: the block is done. That which was the last to learn the epoch moves it on: it is

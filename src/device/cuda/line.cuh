@@ -54,48 +54,77 @@ static __device__ inline void tw_clerk_peer(struct tw_block *me, int peer)
         tw_guard(me, peer);
 }
 
-/* All threads. On return peers may be written to. */
+/* The clerks', each its peers: f(peer). */
+template <class F>
+static __device__ inline void tw_clerk_peers(const struct tw_gk_call *call, const F &f)
+{
+    for (int peer = (int)(threadIdx.x % TW_CLERKS); peer < call->size; peer += TW_CLERKS)
+        if (peer != call->rank)
+            f(peer);
+}
+
+/* The rank of the thread's block in a launch: mostly it is the only one. */
+static __device__ inline uint32_t tw_line_place(const struct tw_gk_launch *launch)
+{
+    return launch->ranks == 1 ? 0 : blockIdx.x / launch->blocks;
+}
+
+/* All threads. On return peers may be written to: their records of the last call have been seen,
+ * by that call itself or here. The first block's clerks tell them of this call. */
 static __device__ inline void tw_line_begin(const struct tw_gk_launch *launch, struct tw_block *me)
 {
-    const uint32_t place = blockIdx.x / launch->blocks;
+    const uint32_t place = tw_line_place(launch);
     const struct tw_gk_call *call = &launch->call[place];
+    const uint4 state = tw_load_four(&call->state->epoch);
 
     me->call = call;
     me->pairs = nullptr;
-    me->block = blockIdx.x % launch->blocks;
+    me->block = blockIdx.x - place * launch->blocks;
     me->blocks = launch->blocks;
     me->dead = false;
     me->words = nullptr;
-    me->epoch = tw_load(&call->state->epoch) + 1;
-    me->keeps = threadIdx.x == 0 && me->blocks == 1;
-    if (tw_is_clerk())
-        for (int peer = (int)(threadIdx.x % TW_CLERKS); peer < call->size; peer += TW_CLERKS)
-            if (peer != call->rank)
-                tw_clerk_peer(me, peer);
-    __syncthreads();
+    me->epoch = state.x + 1;
+    me->met = (state.x % 2 == 0 ? state.z : state.w) == state.x;
+    if (!me->met) {
+        if (tw_is_clerk())
+            tw_clerk_peers(call, [&](int peer) { tw_clerk_peer(me, peer); });
+        __syncthreads();
+    }
     if (me->block == 0 && tw_is_clerk())
-        for (int peer = (int)(threadIdx.x % TW_CLERKS); peer < call->size; peer += TW_CLERKS)
-            if (peer != call->rank)
-                tw_record_write(me, peer);
-    if (threadIdx.x == 0 && me->blocks > 1)
-        me->keeps = atomicAdd(&call->state->arrived, 1) == me->blocks - 1;
+        tw_clerk_peers(call, [&](int peer) { tw_record_write(me, peer); });
 }
 
-/* All threads. The clerks of the first block see whether every peer is in the same call. */
-static __device__ inline void tw_line_end(struct tw_block *me)
+/* All threads, once what they send is on its way: all of them have read the epoch. */
+static __device__ inline void tw_line_sent(struct tw_block *me)
+{
+    __syncthreads();
+    me->keeps = threadIdx.x == 0 &&
+                (me->blocks == 1 || atomicAdd(&me->call->state->arrived, 1) == me->blocks - 1);
+}
+
+/* The clerks of the first block: is every peer in the same call, and have all said so? */
+static __device__ inline void tw_line_compare(struct tw_block *me)
 {
     const struct tw_gk_call *call = me->call;
-    uint32_t words[TW_GK_WORDS];
+    bool met = true;
 
+    tw_clerk_peers(call, [&](int peer) {
+        uint32_t words[TW_GK_WORDS];
+
+        if (!me->met &&
+            call->size <= (int)TW_CLERKS) /* of more, `before` is of the last one only */
+            tw_compare_before(me, peer);
+        met &= tw_has(call->takes, peer) && tw_record_match(me, peer, words);
+    });
+    if (tw_warp_all(met) && threadIdx.x % TW_CLERKS == 0)
+        tw_store(&call->state->met[me->epoch & 1], me->epoch);
+}
+
+/* All threads. */
+static __device__ inline void tw_line_end(struct tw_block *me)
+{
     if (me->block == 0 && tw_is_clerk())
-        for (int peer = (int)(threadIdx.x % TW_CLERKS); peer < call->size; peer += TW_CLERKS) {
-            if (peer == call->rank)
-                continue;
-            if (call->size <= (int)TW_CLERKS) /* of more, `before` is of the last one only */
-                tw_compare_before(me, peer);
-            if (tw_has(call->takes, peer))
-                tw_record_match(me, peer, words);
-        }
+        tw_line_compare(me);
     tw_end(me);
 }
 

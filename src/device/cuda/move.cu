@@ -96,8 +96,10 @@ __global__ void __launch_bounds__(TW_GK_THREADS, 1)
     if (!tw_is_clerk()) {
         lines_send(&me, thread, threads);
         own_move(&me, 0, me.call->bytes, thread, threads);
-        lines_take(&me, thread, threads);
     }
+    tw_line_sent(&me);
+    if (!tw_is_clerk())
+        lines_take(&me, thread, threads);
     tw_line_end(&me);
 }
 

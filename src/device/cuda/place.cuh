@@ -19,6 +19,7 @@ struct tw_block {
     int thread;           /* of the group, where calls go by rings */
     bool dead;            /* this thread has given up a wait and makes no other */
     bool keeps; /* this thread is to end the call: its block was the last to learn the epoch */
+    bool met;   /* the peers' records of the last call have been seen */
     uint32_t before[2]; /* of a peer's thread: the first words of the peer's last record */
 };
 

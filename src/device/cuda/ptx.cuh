@@ -31,6 +31,18 @@ static __device__ inline uint32_t tw_load_acquire(const uint32_t *at)
     return value;
 }
 
+/* Four words that lie together, each by itself. */
+static __device__ inline uint4 tw_load_four(const uint32_t *at)
+{
+    uint4 all;
+
+    asm volatile("ld.relaxed.sys.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(all.x), "=r"(all.y), "=r"(all.z), "=r"(all.w)
+                 : "l"(at)
+                 : "memory");
+    return all;
+}
+
 static __device__ inline void tw_store(uint32_t *at, uint32_t value)
 {
     asm volatile("st.relaxed.sys.global.u32 [%0], %1;" : : "l"(at), "r"(value) : "memory");
@@ -114,6 +126,9 @@ static __device__ inline uint32_t tw_group_any(uint32_t mine)
                  : "memory");
     return any;
 }
+
+/* Of a warp, all of whose threads ask: is it so for all of them? */
+static __device__ inline bool tw_warp_all(bool mine) { return __all_sync(0xffffffffu, mine) != 0; }
 
 static __device__ inline uint64_t tw_now_ns()
 {

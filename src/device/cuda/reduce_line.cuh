@@ -66,10 +66,11 @@ template <class N>
 __global__ void __launch_bounds__(TW_GK_THREADS, 1)
     tw_line_reduce(const __grid_constant__ struct tw_gk_launch launch)
 {
-    const struct tw_gk_call *call = &launch.call[blockIdx.x / launch.blocks];
+    const uint32_t place = tw_line_place(&launch);
+    const struct tw_gk_call *call = &launch.call[place];
     const uint64_t units = (call->bytes + sizeof(uint2) - 1) / sizeof(uint2);
     const uint32_t each = blockDim.x - TW_CLERKS;
-    uint64_t i = (uint64_t)(blockIdx.x % launch.blocks) * each + threadIdx.x;
+    uint64_t i = (uint64_t)(blockIdx.x - place * launch.blocks) * each + threadIdx.x;
     tw_adder<N> adder;
     uint2 own = make_uint2(0, 0);
 
@@ -77,13 +78,15 @@ __global__ void __launch_bounds__(TW_GK_THREADS, 1)
         own = tw_line_own<N>(call, i);
     tw_line_begin(&launch, &adder.me);
     adder.learn();
+    const uint64_t step = tw_line_threads(&adder.me), first = i;
     if (!tw_is_clerk()) {
-        const uint64_t step = tw_line_threads(&adder.me), first = i;
-
         if (i < units)
             tw_line_send(&adder, i, own);
         for (i += step; i < units; i += step)
             tw_line_send(&adder, i, tw_line_own<N>(call, i));
+    }
+    tw_line_sent(&adder.me);
+    if (!tw_is_clerk()) {
         if (first < units && call->takes != 0)
             tw_line_sum(&adder, first, own);
         for (i = first + step; i < units && call->takes != 0; i += step)

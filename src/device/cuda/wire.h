@@ -105,8 +105,10 @@ struct tw_gk_way {   /* of sends to a peer, or of receives from it */
     uint32_t ended;  /* groups of the running kernel that have */
 };
 struct tw_gk_state {
-    uint32_t epoch;    /* of the last call that ended */
-    uint32_t failed;   /* not 0: kernels of this rank end without waiting */
+    /* what a call by lines reads first: 16 bytes, aligned by them */
+    uint32_t epoch;  /* of the last call that ended */
+    uint32_t failed; /* not 0: kernels of this rank end without waiting */
+    uint32_t met[2]; /* of calls in turn: the epoch, if all peers' records of it were seen */
     uint32_t arrived;  /* blocks of the running kernel that know its epoch */
     uint32_t ended[2]; /* and those that have ended, where that is counted; of calls in turn */
     uint32_t waiting;  /* threads that wait long */

@@ -30,6 +30,11 @@ static inline uint32_t tw_load_acquire(const uint32_t *at)
     return __atomic_load_n(at, __ATOMIC_ACQUIRE);
 }
 
+static inline uint4 tw_load_four(const uint32_t *at)
+{
+    return make_uint4(tw_load(at), tw_load(at + 1), tw_load(at + 2), tw_load(at + 3));
+}
+
 static inline void tw_store(uint32_t *at, uint32_t value)
 {
     emu::moved = true;
@@ -101,6 +106,8 @@ static inline void tw_pair_sync()
 {
     (void)emu::meet(9 + threadIdx.x / TW_GK_GROUP / 2, 2 * TW_GK_GROUP, false);
 }
+
+static inline bool tw_warp_all(bool mine) { return !emu::meet(16 + threadIdx.x / 32, 32, !mine); }
 
 static inline uint64_t tw_now_ns() { return emu::now_ns(); }
 
