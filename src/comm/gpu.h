@@ -92,7 +92,7 @@ struct tw_gpu {
     void *mark;  /* owned: event at the end of the last captured call, where blocks are counted */
     /* calls by copy engines (gpu_copy.h) */
     uint64_t copy_from;        /* bytes of a block, from which on they serve; 0: never */
-    bool copy_auto;            /* not where other processes' memory is copied to */
+    bool copy_alone;           /* they take no multiprocessor, whatever that costs */
     void *sides[TW_GPU_SIDES]; /* owned: streams for what a rank copies to itself */
     void *arrived, *copied;    /* owned: events before a call in a group, and behind its copies */
     uint32_t given[TW_GK_RANKS_MAX][2]; /* receives from a rank, and sends to it, so far */

@@ -41,15 +41,11 @@ static bool is_promisable(const struct tw_gpu *gpu, const struct tw_call *call, 
     return coll != TW_COLL_GATHER && coll != TW_COLL_SCATTER && tw_gpu_copy_serves(gpu, call);
 }
 
-/* Engines write more slowly into what another process lets this one map than kernels do. */
-static bool is_worth_it(const struct tw_gpu *gpu) { return gpu->all_here || !gpu->copy_auto; }
-
 bool tw_gpu_copy_promised(const struct tw_gpu *gpu, const struct tw_call *call)
 {
     uint64_t bytes;
 
-    return is_worth_it(gpu) && is_promisable(gpu, call, &bytes) &&
-           tw_gpu_reg_symmetric(gpu, call->out, bytes) != 0;
+    return is_promisable(gpu, call, &bytes) && tw_gpu_reg_symmetric(gpu, call->out, bytes) != 0;
 }
 
 bool tw_gpu_copy_expected(const struct tw_gpu *gpu, const struct tw_call *call)
@@ -57,8 +53,7 @@ bool tw_gpu_copy_expected(const struct tw_gpu *gpu, const struct tw_call *call)
     uint64_t bytes;
 
     return (gpu->all_here && tw_gpu_copy_serves(gpu, call)) ||
-           (is_worth_it(gpu) && is_promisable(gpu, call, &bytes) &&
-            tw_gpu_reg_symmetric_most(gpu) >= bytes);
+           (is_promisable(gpu, call, &bytes) && tw_gpu_reg_symmetric_most(gpu) >= bytes);
 }
 
 void tw_gpu_copy_shape(bool promised, struct tw_gpu_shape *shape)

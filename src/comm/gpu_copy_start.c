@@ -10,13 +10,13 @@
 #include <string.h>
 
 #define AUTO_BYTES ((uint64_t)64 << 20) /* of a block: faster than kernels, over NVLink 4 */
-#define AUTO_FLAG (UINT64_C(1) << 63)   /* in what ranks tell each other */
 #define PREFER_BYTES ((uint64_t)1 << 20)
+#define OWN_BLOCKS 16u /* as fast as engines copy to a peer */
 
 /* ---- life --------------------------------------------------------------------------------------
  */
 
-static bool is_auto(const char *text) { return text[0] == '\0' || strcmp(text, "auto") == 0; }
+static bool is_prefer(const char *text) { return strcmp(text, "prefer") == 0; }
 
 /* from: of a block, on which copy engines serve; 0: never */
 static enum twill_status engines_read(const char *text, uint64_t *from)
@@ -24,9 +24,9 @@ static enum twill_status engines_read(const char *text, uint64_t *from)
     *from = 0;
     if (strcmp(text, "off") == 0)
         return TWILL_OK;
-    if (is_auto(text))
+    if (text[0] == '\0' || strcmp(text, "auto") == 0)
         *from = AUTO_BYTES;
-    else if (strcmp(text, "prefer") == 0)
+    else if (is_prefer(text))
         *from = PREFER_BYTES;
     else if (!tw_value_bytes(text, from) || *from == 0)
         return tw_fail(TWILL_ERR_INVALID,
@@ -41,8 +41,8 @@ enum twill_status tw_gpu_copy_create(struct tw_gpu *gpu, struct tw_gpu_entry *en
     const char *text = gpu->comm->proc->params->copy_engine;
     enum twill_status status = engines_read(text, &gpu->copy_from);
 
-    gpu->copy_auto = is_auto(text);
-    entry->copy_from = gpu->copy_from | (gpu->copy_auto ? AUTO_FLAG : 0);
+    gpu->copy_alone = is_prefer(text);
+    entry->copy_from = gpu->copy_from;
     if (tw_failed(status) || gpu->copy_from == 0 || gpu->comm->size < 2)
         return status;
     for (int i = 0; i < TW_GPU_SIDES && !tw_failed(status); i++)
@@ -161,6 +161,25 @@ static enum twill_status own_copies(const struct start *start, void *stream)
     return status;
 }
 
+static enum twill_status kernel(const struct start *start, enum tw_gk_kernel which, void *done)
+{
+    const struct tw_gpu_launch *first = start->launches[0];
+
+    return tw_gk_launch(start->gpus[0]->device, which, first->type, start->wire,
+                        first->shape.threads, start->stream, done);
+}
+
+/* By a kernel, which waits for nobody: an engine would take turns with those that copy to peers. */
+static enum twill_status own_kernel(const struct start *start)
+{
+    const struct tw_gpu *gpu = start->gpus[0];
+    struct tw_gk_launch wire = *start->wire;
+
+    wire.blocks = (uint32_t)gpu->most_blocks < OWN_BLOCKS ? (uint32_t)gpu->most_blocks : OWN_BLOCKS;
+    return tw_gk_launch(gpu->device, TW_GK_COPY_OWN, start->launches[0]->type, &wire,
+                        TW_GK_THREADS_MOST, start->side, NULL);
+}
+
 static enum twill_status side_begin(struct start *start)
 {
     bool some = false;
@@ -171,15 +190,9 @@ static enum twill_status side_begin(struct start *start)
     if (start->side == NULL)
         return TWILL_OK;
     enum twill_status status = tw_gpu_stream_join(start->gpus[0], start->stream, start->side);
-    return tw_failed(status) ? status : own_copies(start, start->side);
-}
-
-static enum twill_status kernel(const struct start *start, enum tw_gk_kernel which, void *done)
-{
-    const struct tw_gpu_launch *first = start->launches[0];
-
-    return tw_gk_launch(start->gpus[0]->device, which, first->type, start->wire,
-                        first->shape.threads, start->stream, done);
+    if (tw_failed(status))
+        return status;
+    return start->gpus[0]->copy_alone ? own_copies(start, start->side) : own_kernel(start);
 }
 
 /* Between the kernels. */

@@ -166,6 +166,7 @@ static const char *const algo_names[TW_GK_KERNELS] = {
     [TW_GK_PLAN] = "plan",
     [TW_GK_COPY_BEGIN] = "direct",
     [TW_GK_COPY_END] = "direct",
+    [TW_GK_COPY_OWN] = "direct",
 };
 static const char *const proto_names[TW_GK_KERNELS] = {
     [TW_GK_LINE_REDUCE] = "lines", [TW_GK_LINE_MOVE] = "lines", [TW_GK_RING_SCATTER] = "rings",
@@ -173,6 +174,7 @@ static const char *const proto_names[TW_GK_KERNELS] = {
     [TW_GK_DIRECT_ALL] = "direct", [TW_GK_PUSH_ALL] = "direct", [TW_GK_SCATTER_V] = "rings",
     [TW_GK_MOVE_V] = "rings",      [TW_GK_P2P_FEW] = "rings",   [TW_GK_P2P_MANY] = "rings",
     [TW_GK_PLAN] = "fifo",         [TW_GK_COPY_BEGIN] = "copy", [TW_GK_COPY_END] = "copy",
+    [TW_GK_COPY_OWN] = "copy",
 };
 
 const char *tw_gpu_algo_name(const struct tw_gpu_shape *shape) { return algo_names[shape->kernel]; }

@@ -133,6 +133,38 @@ TEST_F(GpuCopy, OneThreadsCallsOfAllRanks)
     EXPECT_FALSE(before(earlier, first.point)) << "it is the kernel that says who is late";
 }
 
+/* Unless multiprocessors are to stay free. */
+TEST_F(GpuCopy, OwnBlocksByAKernel)
+{
+    begin({0, 0, 1}, 2 * MIB, "1M");
+    ASSERT_EQ(gather_all(), TWILL_OK) << twill_last_error(nullptr);
+    EXPECT_EQ(fake::copies().size(), 6u);
+    const Launch own = find(TW_GK_COPY_OWN, 0), last = find(TW_GK_COPY_END, 0);
+    EXPECT_EQ(own.launch.ranks, 2u);
+    EXPECT_EQ(own.launch.call[1].out, out_[1]);
+    EXPECT_EQ(own.launch.call[1].bytes, 2 * MIB);
+    EXPECT_GT(own.launch.blocks, 1u);
+    EXPECT_EQ(own.threads, (uint32_t)TW_GK_THREADS_MOST);
+    EXPECT_TRUE(before(own.point, last.point));
+    EXPECT_FALSE(before(own.point, find(TW_GK_COPY_BEGIN, 0).point)) << "beside each other";
+    EXPECT_FALSE(before(find(TW_GK_COPY_BEGIN, 0).point, own.point));
+    for (const Launch &one : fake::launches())
+        EXPECT_TRUE(one.kernel != TW_GK_COPY_BEGIN || one.launch.blocks == 1) << "it is as it was";
+    destroy();
+    fake::reset(8);
+    streams_.clear();
+    in_.clear();
+    out_.clear();
+    begin({0, 1}, 2 * MIB, "1M");
+    ASSERT_EQ(group([&] {
+                  for (int r = 0; r < 2; r++)
+                      EXPECT_EQ(gather(r, out_[(size_t)r] + (size_t)r * bytes_), TWILL_OK);
+              }),
+              TWILL_OK);
+    for (const Launch &one : fake::launches())
+        EXPECT_NE(one.kernel, TW_GK_COPY_OWN) << "in place there is nothing to do";
+}
+
 TEST_F(GpuCopy, BehindTheLastCallOnAnotherStream)
 {
     begin({0, 1}, 2 * MIB);

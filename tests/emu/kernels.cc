@@ -106,6 +106,7 @@ static std::map<const void *, Bind> list()
     add(&all, tw_gk_move_v);
     add(&all, tw_gk_copy_begin);
     add(&all, tw_gk_copy_end);
+    add(&all, tw_gk_copy_own);
     add(&all, tw_gk_p2p_few);
     add(&all, tw_gk_p2p_many);
     for (const struct tw_gk_reduce_kernels *kernels : {

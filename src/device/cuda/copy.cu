@@ -7,6 +7,7 @@
  * that this rank's copies are over and ends when theirs are. Only the second moves the epoch on.
  */
 #include "device/cuda/call.cuh"
+#include "device/cuda/data.cuh"
 #include "device/cuda/kernels.cuh"
 
 /* Where peer's record says that this rank's block goes is where the host copies it to: both have
@@ -46,4 +47,17 @@ __global__ void __launch_bounds__(TW_GK_THREADS, 1)
     /* who has failed may have copied before the peers' calls began: nobody is to rely on that */
     tw_part(&me, tw_failed(&me) ? 0 : me.call->sends, me.call->takes);
     tw_end(&me);
+}
+
+/* What the rank sends to itself, beside the copies of the others: it waits for nobody. */
+__global__ void __launch_bounds__(TW_GK_THREADS, 1)
+    tw_gk_copy_own(const __grid_constant__ struct tw_gk_launch launch)
+{
+    const uint32_t place = blockIdx.x / launch.blocks, block = blockIdx.x % launch.blocks;
+    const struct tw_gk_call *call = &launch.call[place];
+    const char *in = call->in + (uint64_t)call->rank * call->in_stride;
+    char *out = call->out + (uint64_t)call->rank * call->out_stride;
+
+    if (tw_has(call->sends & call->takes, call->rank) && in != out)
+        tw_copy(out, in, call->bytes, block * blockDim.x + threadIdx.x, launch.blocks * blockDim.x);
 }

@@ -23,6 +23,7 @@ __global__ void tw_gk_ring_move(const __grid_constant__ struct tw_gk_launch laun
 __global__ void tw_gk_move_v(const __grid_constant__ struct tw_gk_launch_v launch);
 __global__ void tw_gk_copy_begin(const __grid_constant__ struct tw_gk_launch launch);
 __global__ void tw_gk_copy_end(const __grid_constant__ struct tw_gk_launch launch);
+__global__ void tw_gk_copy_own(const __grid_constant__ struct tw_gk_launch launch);
 
 /* The front of a struct tw_gk_launch_p2p. */
 struct tw_gk_launch_few {

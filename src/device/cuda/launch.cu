@@ -45,6 +45,8 @@ static const void *kernel_find(enum tw_gk_kernel kernel, twill_type_t type)
         return (const void *)tw_gk_copy_begin;
     case TW_GK_COPY_END:
         return (const void *)tw_gk_copy_end;
+    case TW_GK_COPY_OWN:
+        return (const void *)tw_gk_copy_own;
     case TW_GK_P2P_FEW:
         return (const void *)tw_gk_p2p_few;
     case TW_GK_P2P_MANY:

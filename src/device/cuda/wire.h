@@ -329,6 +329,7 @@ enum tw_gk_kernel {
     TW_GK_PLAN,       /* any plan */
     TW_GK_COPY_BEGIN, /* large, by copy engines: before the copies, and behind them */
     TW_GK_COPY_END,
+    TW_GK_COPY_OWN, /* beside them: what a rank sends to itself */
     TW_GK_KERNELS
 };
 
