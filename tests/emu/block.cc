@@ -12,7 +12,7 @@
 #include <ucontext.h>
 #endif
 
-__thread struct emu_place threadIdx, blockIdx, blockDim;
+__thread struct emu_place threadIdx, blockIdx, blockDim, gridDim;
 
 namespace emu
 {
@@ -225,13 +225,16 @@ uint64_t now_ns()
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-void run_block(unsigned block, unsigned threads, uint64_t seed, const std::function<void()> &body)
+void run_block(unsigned block, unsigned across, unsigned threads, uint64_t seed,
+               const std::function<void()> &body)
 {
     unsigned passes = 0, idle = 0;
 
     if (mine == nullptr)
         mine = block_make();
-    blockIdx.x = block;
+    blockIdx.x = block % across;
+    blockIdx.y = block / across;
+    gridDim.x = across;
     blockDim.x = threads;
     dice = (uint32_t)(seed ^ seed >> 32) | 1;
     if (threads == 0 || threads > THREADS)

@@ -9,10 +9,10 @@
 #include <functional>
 
 struct emu_place {
-    unsigned x;
+    unsigned x, y;
 };
 /* As CUDA has them. __thread: as thread_local, but found without a call. */
-extern __thread struct emu_place threadIdx, blockIdx, blockDim;
+extern __thread struct emu_place threadIdx, blockIdx, blockDim, gridDim;
 
 namespace emu
 {
@@ -45,8 +45,10 @@ bool meet(unsigned barrier, unsigned count, bool mine);
 
 uint64_t now_ns();
 
-/* Runs threads 0 to `threads` - 1 of a block until all have ended. seed: of who goes on when. */
-void run_block(unsigned block, unsigned threads, uint64_t seed, const std::function<void()> &body);
+/* Runs threads 0 to `threads` - 1 of a block until all have ended. across: blocks of a row of the
+ * grid; seed: of who goes on when. */
+void run_block(unsigned block, unsigned across, unsigned threads, uint64_t seed,
+               const std::function<void()> &body);
 
 } // namespace emu
 

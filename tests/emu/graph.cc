@@ -134,7 +134,8 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *ke
         return said(cudaErrorInvalidResourceHandle);
     if (!kernel_bind(kernel, arguments[0], &made->body))
         return said(cudaErrorInvalidDeviceFunction);
-    made->blocks = config->gridDim.x;
+    made->blocks = config->gridDim.x * config->gridDim.y;
+    made->across = config->gridDim.x;
     made->threads = config->blockDim.x;
     made->device = stream->device;
     job.kernel = made;

@@ -125,7 +125,8 @@ void kernel_begin(const OpRef &op)
         pool_run([=] {
             wait_to_begin(*kernel, block, seed);
             running = kernel->device;
-            run_block(block, kernel->threads, seed + block * 0x632be59bd9b4e019u, kernel->body);
+            run_block(block, kernel->across, kernel->threads, seed + block * 0x632be59bd9b4e019u,
+                      kernel->body);
             bool last;
             {
                 const std::lock_guard<std::mutex> guard(all.lock);

@@ -14,8 +14,8 @@ namespace emu
 
 /* A kernel with its parameters. */
 struct Kernel {
-    std::function<void()> body; /* of a thread */
-    unsigned blocks, threads;
+    std::function<void()> body;       /* of a thread */
+    unsigned blocks, across, threads; /* across: of a row of the grid */
     int device;
 };
 

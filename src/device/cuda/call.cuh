@@ -48,15 +48,15 @@ static __device__ inline void tw_guard(struct tw_block *me, int peer)
 static __device__ inline void tw_resume(const struct tw_gk_launch *launch,
                                         const struct tw_gk_pair *pairs, struct tw_block *me)
 {
-    const uint32_t place = blockIdx.x / launch->blocks;
+    const uint32_t place = blockIdx.y;
     const struct tw_gk_call *call = &launch->call[place];
 
     me->call = call;
     me->pairs = pairs != nullptr ? pairs + place * (uint32_t)call->size : nullptr;
-    me->block = blockIdx.x % launch->blocks;
-    me->blocks = launch->blocks;
+    me->block = blockIdx.x;
+    me->blocks = gridDim.x;
     me->ring = me->block * (blockDim.x / TW_GK_GROUP) + threadIdx.x / TW_GK_GROUP;
-    me->rings = launch->blocks * (blockDim.x / TW_GK_GROUP);
+    me->rings = gridDim.x * (blockDim.x / TW_GK_GROUP);
     me->thread = (int)(threadIdx.x % TW_GK_GROUP);
     me->epoch = tw_load(&call->state->epoch) + 1;
     me->dead = false;

@@ -53,11 +53,11 @@ __global__ void __launch_bounds__(TW_GK_THREADS, 1)
 __global__ void __launch_bounds__(TW_GK_THREADS, 1)
     tw_gk_copy_own(const __grid_constant__ struct tw_gk_launch launch)
 {
-    const uint32_t place = blockIdx.x / launch.blocks, block = blockIdx.x % launch.blocks;
-    const struct tw_gk_call *call = &launch.call[place];
+    const struct tw_gk_call *call = &launch.call[blockIdx.y];
     const char *in = call->in + (uint64_t)call->rank * call->in_stride;
     char *out = call->out + (uint64_t)call->rank * call->out_stride;
 
     if (tw_has(call->sends & call->takes, call->rank) && in != out)
-        tw_copy(out, in, call->bytes, block * blockDim.x + threadIdx.x, launch.blocks * blockDim.x);
+        tw_copy(out, in, call->bytes, blockIdx.x * blockDim.x + threadIdx.x,
+                gridDim.x * blockDim.x);
 }

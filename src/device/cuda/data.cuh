@@ -77,7 +77,7 @@ static __device__ inline V tw_unit_load(const char *at, uint32_t bytes, uint32_t
     uint64_t low = 0, high = 0;
     V unit;
 
-    if (bytes == sizeof(V) && (size_t)at % sizeof(V) == 0)
+    if (__builtin_expect(bytes == sizeof(V) && (size_t)at % sizeof(V) == 0, 1))
         return *(const V *)at;
 #pragma unroll 1
     for (uint32_t i = 0; i < bytes; i += elem) {
@@ -95,7 +95,7 @@ static __device__ inline V tw_unit_load(const char *at, uint32_t bytes, uint32_t
 template <class V>
 static __device__ inline void tw_unit_store(char *at, V unit, uint32_t bytes, uint32_t elem)
 {
-    if (bytes == sizeof(V) && (size_t)at % sizeof(V) == 0) {
+    if (__builtin_expect(bytes == sizeof(V) && (size_t)at % sizeof(V) == 0, 1)) {
         *(V *)at = unit;
         return;
     }

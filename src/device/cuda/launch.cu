@@ -109,7 +109,7 @@ static cudaError_t start(const void *kernel, const struct tw_gk_launch *launch, 
     cudaLaunchAttribute attribute = {};
     cudaLaunchConfig_t config = {};
 
-    config.gridDim = dim3(launch->ranks * launch->blocks);
+    config.gridDim = dim3(launch->blocks, launch->ranks);
     config.blockDim = dim3(threads);
     config.stream = stream;
     if (done != nullptr) { /* cheaper than a record of its own */

@@ -63,31 +63,50 @@ static __device__ inline void tw_clerk_peers(const struct tw_gk_call *call, cons
             f(peer);
 }
 
-/* The rank of the thread's block in a launch: mostly it is the only one. */
-static __device__ inline uint32_t tw_line_place(const struct tw_gk_launch *launch)
+/* The clerks wait for their peers' last records, which no call has seen. That is rare, and not in
+ * the way of the others: what it finds comes back by value. */
+struct tw_guarded {
+    uint32_t before[2];
+    bool dead;
+};
+static __device__ __noinline__ struct tw_guarded tw_line_guard(const struct tw_gk_call *call,
+                                                               uint32_t epoch)
 {
-    return launch->ranks == 1 ? 0 : blockIdx.x / launch->blocks;
+    struct tw_block me = {.call = call, .epoch = epoch};
+
+    tw_clerk_peers(call, [&](int peer) { tw_clerk_peer(&me, peer); });
+    return {{me.before[0], me.before[1]}, me.dead};
+}
+
+/* What tw_line_begin has to know of the rank's state: it is asked for before anything else. */
+static __device__ inline uint4 tw_line_state(const struct tw_gk_launch *launch)
+{
+    return tw_load_four(&launch->call[blockIdx.y].state->epoch);
 }
 
 /* All threads. On return peers may be written to: their records of the last call have been seen,
  * by that call itself or here. The first block's clerks tell them of this call. */
-static __device__ inline void tw_line_begin(const struct tw_gk_launch *launch, struct tw_block *me)
+static __device__ inline void tw_line_begin(const struct tw_gk_launch *launch, uint4 state,
+                                            struct tw_block *me)
 {
-    const uint32_t place = tw_line_place(launch);
-    const struct tw_gk_call *call = &launch->call[place];
-    const uint4 state = tw_load_four(&call->state->epoch);
+    const struct tw_gk_call *call = &launch->call[blockIdx.y];
 
     me->call = call;
     me->pairs = nullptr;
-    me->block = blockIdx.x - place * launch->blocks;
-    me->blocks = launch->blocks;
+    me->block = blockIdx.x;
+    me->blocks = gridDim.x;
     me->dead = false;
     me->words = nullptr;
     me->epoch = state.x + 1;
     me->met = (state.x % 2 == 0 ? state.z : state.w) == state.x;
-    if (!me->met) {
-        if (tw_is_clerk())
-            tw_clerk_peers(call, [&](int peer) { tw_clerk_peer(me, peer); });
+    if (__builtin_expect(!me->met, 0)) {
+        if (tw_is_clerk()) {
+            const struct tw_guarded guarded = tw_line_guard(call, me->epoch);
+
+            me->before[0] = guarded.before[0];
+            me->before[1] = guarded.before[1];
+            me->dead = guarded.dead;
+        }
         __syncthreads();
     }
     if (me->block == 0 && tw_is_clerk())

@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(TW_GK_THREADS, 1)
 {
     struct tw_block me;
 
-    tw_line_begin(&launch, &me);
+    tw_line_begin(&launch, tw_line_state(&launch), &me);
     const uint32_t threads = tw_line_threads(&me);
     const uint32_t thread = tw_line_thread(&me);
 

@@ -291,8 +291,8 @@ static __device__ inline void list_begin(const struct tw_gk_launch *launch,
 
     me->call = call;
     me->pairs = nullptr;
-    me->block = blockIdx.x % launch->blocks;
-    me->blocks = launch->blocks;
+    me->block = blockIdx.x;
+    me->blocks = gridDim.x;
     me->ring = group;
     me->rings = 0;
     me->thread = (int)(threadIdx.x % TW_GK_GROUP);
@@ -314,9 +314,8 @@ static __device__ inline void batch_run(const struct tw_gk_launch *launch,
                                         const struct tw_gk_op *ops, uint32_t count)
 {
     __shared__ struct share shares[TW_GK_THREADS / TW_GK_GROUP];
-    const uint32_t place = blockIdx.x / launch->blocks;
-    const uint32_t group =
-        blockIdx.x % launch->blocks * (blockDim.x / TW_GK_GROUP) + threadIdx.x / TW_GK_GROUP;
+    const uint32_t place = blockIdx.y;
+    const uint32_t group = blockIdx.x * (blockDim.x / TW_GK_GROUP) + threadIdx.x / TW_GK_GROUP;
     struct list list;
 
     list.share = &shares[threadIdx.x / TW_GK_GROUP];

@@ -258,7 +258,7 @@ __global__ void __launch_bounds__(TW_GK_THREADS, 1)
     tw_plan_run(const __grid_constant__ struct tw_gk_launch_plan launch)
 {
     __shared__ struct tw_turn turn;
-    const struct tw_gk_plan *plan = &launch.plan[blockIdx.x / launch.v.launch.blocks];
+    const struct tw_gk_plan *plan = &launch.plan[blockIdx.y];
     tw_runner<N> runner;
 
     runner.adder.begin(&launch.v.launch, plan->varies ? launch.v.pairs : nullptr);

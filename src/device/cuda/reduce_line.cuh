@@ -66,31 +66,34 @@ template <class N>
 __global__ void __launch_bounds__(TW_GK_THREADS, 1)
     tw_line_reduce(const __grid_constant__ struct tw_gk_launch launch)
 {
-    const uint32_t place = tw_line_place(&launch);
-    const struct tw_gk_call *call = &launch.call[place];
+    const struct tw_gk_call *call = &launch.call[blockIdx.y];
+    const uint4 state = tw_line_state(&launch);
     const uint64_t units = (call->bytes + sizeof(uint2) - 1) / sizeof(uint2);
     const uint32_t each = blockDim.x - TW_CLERKS;
-    uint64_t i = (uint64_t)(blockIdx.x - place * launch.blocks) * each + threadIdx.x;
+    const uint64_t first = (uint64_t)blockIdx.x * each + threadIdx.x;
+    const uint64_t step = (uint64_t)gridDim.x * each;
+    const bool moves = !tw_is_clerk() && first < units;
     tw_adder<N> adder;
     uint2 own = make_uint2(0, 0);
 
-    if (!tw_is_clerk() && i < units) /* asked for before anything is waited for */
-        own = tw_line_own<N>(call, i);
-    tw_line_begin(&launch, &adder.me);
+    if (moves) /* asked for before anything is waited for */
+        own = tw_line_own<N>(call, first);
+    tw_line_begin(&launch, state, &adder.me);
     adder.learn();
-    const uint64_t step = tw_line_threads(&adder.me), first = i;
-    if (!tw_is_clerk()) {
-        if (i < units)
-            tw_line_send(&adder, i, own);
-        for (i += step; i < units; i += step)
-            tw_line_send(&adder, i, tw_line_own<N>(call, i));
+    uint2 unit = own;
+#pragma unroll 1
+    for (uint64_t i = first; moves && i < units; i += step) {
+        if (i != first)
+            unit = tw_line_own<N>(call, i);
+        tw_line_send(&adder, i, unit);
     }
     tw_line_sent(&adder.me);
-    if (!tw_is_clerk()) {
-        if (first < units && call->takes != 0)
-            tw_line_sum(&adder, first, own);
-        for (i = first + step; i < units && call->takes != 0; i += step)
-            tw_line_sum(&adder, i, tw_line_own<N>(call, i));
+    unit = own;
+#pragma unroll 1
+    for (uint64_t i = first; moves && call->takes != 0 && i < units; i += step) {
+        if (i != first)
+            unit = tw_line_own<N>(call, i);
+        tw_line_sum(&adder, i, unit);
     }
     tw_line_end(&adder.me);
 }

@@ -106,9 +106,9 @@ struct tw_gk_way {   /* of sends to a peer, or of receives from it */
 };
 struct tw_gk_state {
     /* what a call by lines reads first: 16 bytes, aligned by them */
-    uint32_t epoch;  /* of the last call that ended */
-    uint32_t failed; /* not 0: kernels of this rank end without waiting */
-    uint32_t met[2]; /* of calls in turn: the epoch, if all peers' records of it were seen */
+    uint32_t epoch;    /* of the last call that ended */
+    uint32_t failed;   /* not 0: kernels of this rank end without waiting */
+    uint32_t met[2];   /* of calls in turn: the epoch, if all peers' records of it were seen */
     uint32_t arrived;  /* blocks of the running kernel that know its epoch */
     uint32_t ended[2]; /* and those that have ended, where that is counted; of calls in turn */
     uint32_t waiting;  /* threads that wait long */
@@ -148,32 +148,33 @@ struct tw_gk_host {
 #define TW_GK_REGISTERED (UINT64_C(1) << 63)
 #define TW_GK_SLOT_SHIFT 48
 
-/* One rank's call. */
+/* One rank's call. What small calls need comes first, so that it lies in few lines of the cache for
+ * parameters: of these each costs a kernel that starts a miss. */
 struct tw_gk_call {
-    int32_t rank, size;
     struct tw_gk_state *state;
-    struct tw_gk_host *host;
-    char
-        *near[TW_GK_NEAR]; /* each rank's memory, as this device addresses it; or, of more ranks: */
-    char *const *far;      /* [size], in device memory; NULL: near */
-    struct tw_gk_layout layout;
-    uint32_t op; /* twill_redop_t */
     const char *in;
-    char *out;                      /* what this rank reads and writes itself */
+    char *out;      /* what this rank reads and writes itself */
+    uint64_t bytes; /* of a block */
+    int32_t rank, size;
     uint64_t in_stride, out_stride; /* bytes from one rank's block to the next; 0: there is one */
-    uint64_t bytes;                 /* of a block */
     uint64_t sends, takes;          /* bit p: a block goes to p, comes from p; own bits too */
-    const void *scalar_at;          /* of premul_sum; NULL: scalar */
+    char *const *far;               /* [size], in device memory; NULL: near */
+    struct tw_gk_layout layout;
+    char *near[TW_GK_NEAR]; /* each rank's memory, as this device addresses it; or, of more ranks:
+                               far */
+    uint32_t op;            /* twill_redop_t */
+    uint32_t elem_bytes;
+    const void *scalar_at; /* of premul_sum; NULL: scalar */
     uint64_t scalar;
     uint32_t words[TW_GK_WORDS]; /* of its record */
-    uint32_t elem_bytes;
-    uint32_t direct;            /* not 0: peers write to `out`, which out_word tells them */
-    uint32_t lanes;             /* of rings: 1, or 2 where sums go by rings too */
-    uint64_t in_word, out_word; /* what records say; 0: by ring; of a plan: its hash */
-    const uint64_t *bases;      /* [slots][size]: where ranks' registered memory begins */
+    uint32_t direct;             /* not 0: peers write to `out`, which out_word tells them */
+    uint32_t lanes;              /* of rings: 1, or 2 where sums go by rings too */
+    uint64_t in_word, out_word;  /* what records say; 0: by ring; of a plan: its hash */
+    const uint64_t *bases;       /* [slots][size]: where ranks' registered memory begins */
+    struct tw_gk_host *host;
 };
 
-/* A launch: `blocks` blocks for each of `ranks` ranks of one device. */
+/* A launch: `blocks` blocks, a row of the grid, for each of `ranks` ranks of one device. */
 struct tw_gk_launch {
     uint32_t ranks, blocks;
     struct tw_gk_call call[TW_GK_JOINT_MAX];
