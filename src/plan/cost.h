@@ -34,7 +34,7 @@
 
 /* ---- the table (cost_table.c) --------------------------------------------------------------- */
 
-enum tw_cost_unit { TW_COST_UNIT_NS, TW_COST_UNIT_MBS, TW_COST_UNIT_BYTES };
+enum tw_cost_unit { TW_COST_UNIT_NS, TW_COST_UNIT_MBS, TW_COST_UNIT_BYTES, TW_COST_UNIT_COUNT };
 
 enum tw_cost_exec { TW_COST_HOST, TW_COST_GPU, TW_COST_EXEC_COUNT };
 enum tw_cost_exec_field {
@@ -58,13 +58,38 @@ enum tw_cost_link_field {
     TW_COST_LINK_FIELDS
 };
 
-#define TW_COST_VALUES                                                                             \
+/* How data of calls on devices travels: by kernels of twill's, then by copy engines. */
+enum tw_cost_proto {
+#define TW_COST_PROTO(kind, name, start, rate, block, grain, blocks) TW_COST_PROTO_##kind,
+#include "plan/cost_param.def"
+#undef TW_COST_PROTO
+    TW_COST_PROTO_KERNELS,
+    TW_COST_PROTO_LAST_KERNEL = TW_COST_PROTO_KERNELS - 1,
+#define TW_COST_COPIES(kind, name, start, rate) TW_COST_PROTO_##kind,
+#include "plan/cost_param.def"
+#undef TW_COST_COPIES
+    TW_COST_PROTO_COUNT
+};
+enum tw_cost_proto_field {
+#define TW_COST_PROTO_ROW(field, name, unit, doc) TW_COST_PROTO_##field,
+#include "plan/cost_param.def"
+#undef TW_COST_PROTO_ROW
+    TW_COST_PROTO_FIELDS
+};
+#define TW_COST_COPIES_FIELDS (TW_COST_PROTO_RATE + 1) /* the first ones */
+
+#define TW_COST_PLAN_VALUES                                                                        \
     ((uint32_t)TW_COST_EXEC_COUNT * TW_COST_EXEC_FIELDS +                                          \
      (uint32_t)TW_COST_LINK_COUNT * TW_COST_LINK_FIELDS)
+#define TW_COST_KERNEL_VALUES ((uint32_t)TW_COST_PROTO_KERNELS * TW_COST_PROTO_FIELDS)
+#define TW_COST_VALUES                                                                             \
+    (TW_COST_PLAN_VALUES + TW_COST_KERNEL_VALUES +                                                 \
+     (uint32_t)(TW_COST_PROTO_COUNT - TW_COST_PROTO_KERNELS) * TW_COST_COPIES_FIELDS)
 
-/* What steps and links cost: executors field by field, then links. Equal on all ranks of a job. */
+/* What steps and links cost: executors field by field, then links, then protocols on devices. Equal
+ * on all ranks of a job. */
 struct tw_cost_table {
-    uint64_t value[TW_COST_VALUES]; /* ps, MB/s or bytes */
+    uint64_t value[TW_COST_VALUES]; /* ps, MB/s, bytes or a number */
 };
 
 static inline uint32_t tw_cost_exec_index(enum tw_cost_exec exec, enum tw_cost_exec_field field)
@@ -76,6 +101,17 @@ static inline uint32_t tw_cost_link_index(enum tw_cost_link_kind kind,
 {
     return (uint32_t)TW_COST_EXEC_COUNT * TW_COST_EXEC_FIELDS +
            (uint32_t)kind * TW_COST_LINK_FIELDS + (uint32_t)field;
+}
+
+static inline uint32_t tw_cost_proto_index(enum tw_cost_proto proto, enum tw_cost_proto_field field)
+{
+    const uint32_t copies = (uint32_t)proto - TW_COST_PROTO_KERNELS;
+
+    return TW_COST_PLAN_VALUES +
+           ((uint32_t)proto < TW_COST_PROTO_KERNELS
+                ? (uint32_t)proto * TW_COST_PROTO_FIELDS
+                : TW_COST_KERNEL_VALUES + copies * TW_COST_COPIES_FIELDS) +
+           (uint32_t)field;
 }
 
 /* A row of the table as files and docs show it; strings are static. */
@@ -112,6 +148,30 @@ enum twill_status tw_cost_table_parse(const char *text, size_t bytes, struct tw_
 enum twill_status tw_cost_table_load(const char *path, struct tw_cost_table *table);
 enum twill_status tw_cost_table_save(const char *path, const struct tw_cost_table *table,
                                      const char *note);
+
+/* ---- calls on devices (cost_proto.c) --------------------------------------------------------- */
+
+/*
+ * A kernel that waits for its peers is no plan whose steps are executed: its time is
+ *
+ *     start + bytes / min(rate, blocks x block)
+ *
+ * of the bytes that the busiest rank sends or takes. Lines are as many for each peer at once, so
+ * there blocks count for each; copies are made one after another, so there the start does.
+ */
+
+/** Blocks of threads for a call of which a rank works on so many bytes: at least 1. Not of copies.
+ */
+uint32_t tw_cost_proto_blocks(const struct tw_cost_table *table, enum tw_cost_proto proto,
+                              uint64_t bytes);
+/**
+ * What a call takes.
+ * @param bytes   of a block of the collective: its count times its type's
+ * @param blocks  of threads, at least 1; not looked at for copies
+ * @return ps; UINT64_MAX: more than that
+ */
+uint64_t tw_cost_proto_price(const struct tw_cost_table *table, enum tw_cost_proto proto,
+                             enum tw_coll coll, int nranks, uint64_t bytes, uint32_t blocks);
 
 /* ---- what ranks run on ---------------------------------------------------------------------- */
 

@@ -12,6 +12,7 @@
 #define TIME_MOST ((uint64_t)1000 * 1000 * 1000 * 1000) /* a second, in ps */
 #define RATE_MOST ((uint64_t)100 * 1000 * 1000)         /* 100 TB/s */
 #define BYTES_MOST ((uint64_t)1 << 50)
+#define COUNT_MOST 65536u
 
 struct exec_row {
     const char *name;
@@ -50,6 +51,25 @@ static const struct link_kind link_kinds[TW_COST_LINK_COUNT] = {
 #undef TW_COST_LINK_KIND
 };
 
+static const struct link_row proto_rows[TW_COST_PROTO_FIELDS] = {
+#define TW_COST_PROTO_ROW(field, name, unit, doc) {name, TW_COST_UNIT_##unit, doc},
+#include "plan/cost_param.def"
+#undef TW_COST_PROTO_ROW
+};
+
+struct proto {
+    const char *name;
+    uint64_t dflt[TW_COST_PROTO_FIELDS];
+};
+static const struct proto protos[TW_COST_PROTO_COUNT] = {
+#define TW_COST_PROTO(kind, name, start, rate, block, grain, blocks)                               \
+    [TW_COST_PROTO_##kind] = {name, {start, rate, block, grain, blocks}},
+#define TW_COST_COPIES(kind, name, start, rate) [TW_COST_PROTO_##kind] = {name, {start, rate}},
+#include "plan/cost_param.def"
+#undef TW_COST_PROTO
+#undef TW_COST_COPIES
+};
+
 /* ---- rows ----------------------------------------------------------------------------------- */
 
 static void row_bounds(struct tw_cost_row *row)
@@ -68,29 +88,57 @@ static void row_bounds(struct tw_cost_row *row)
         row->least = 1;
         row->most = BYTES_MOST;
         break;
+    case TW_COST_UNIT_COUNT:
+        row->least = 1;
+        row->most = COUNT_MOST;
+        break;
     }
+}
+
+static void row_of_exec(uint32_t index, struct tw_cost_row *row)
+{
+    const uint32_t exec = index / TW_COST_EXEC_FIELDS;
+    const struct exec_row *from = &exec_rows[index % TW_COST_EXEC_FIELDS];
+    snprintf(row->name, sizeof(row->name), "%s.%s", exec_names[exec], from->name);
+    row->unit = from->unit;
+    row->dflt = from->dflt[exec];
+    row->doc = from->doc;
+}
+
+static void row_of_kind(const char *kind, const struct link_row *from, uint64_t dflt,
+                        struct tw_cost_row *row)
+{
+    snprintf(row->name, sizeof(row->name), "%s.%s", kind, from->name);
+    row->unit = from->unit;
+    row->dflt = dflt;
+    row->doc = from->doc;
+}
+
+static void row_of_proto(uint32_t proto, uint32_t field, struct tw_cost_row *row)
+{
+    row_of_kind(protos[proto].name, &proto_rows[field], protos[proto].dflt[field], row);
 }
 
 bool tw_cost_row_get(uint32_t index, struct tw_cost_row *row)
 {
     const uint32_t execs = TW_COST_EXEC_COUNT * TW_COST_EXEC_FIELDS;
+    const uint32_t copies = TW_COST_PLAN_VALUES + TW_COST_KERNEL_VALUES;
     if (index >= TW_COST_VALUES)
         return false;
     *row = (struct tw_cost_row){.unit = TW_COST_UNIT_NS};
     if (index < execs) {
-        uint32_t exec = index / TW_COST_EXEC_FIELDS;
-        const struct exec_row *from = &exec_rows[index % TW_COST_EXEC_FIELDS];
-        snprintf(row->name, sizeof(row->name), "%s.%s", exec_names[exec], from->name);
-        row->unit = from->unit;
-        row->dflt = from->dflt[exec];
-        row->doc = from->doc;
-    } else {
+        row_of_exec(index, row);
+    } else if (index < TW_COST_PLAN_VALUES) {
         const struct link_kind *kind = &link_kinds[(index - execs) / TW_COST_LINK_FIELDS];
-        uint32_t field = (index - execs) % TW_COST_LINK_FIELDS;
-        snprintf(row->name, sizeof(row->name), "%s.%s", kind->name, link_rows[field].name);
-        row->unit = link_rows[field].unit;
-        row->dflt = kind->dflt[field];
-        row->doc = link_rows[field].doc;
+        const uint32_t field = (index - execs) % TW_COST_LINK_FIELDS;
+        row_of_kind(kind->name, &link_rows[field], kind->dflt[field], row);
+    } else if (index < copies) {
+        const uint32_t at = index - TW_COST_PLAN_VALUES;
+        row_of_proto(at / TW_COST_PROTO_FIELDS, at % TW_COST_PROTO_FIELDS, row);
+    } else {
+        const uint32_t at = index - copies;
+        row_of_proto(TW_COST_PROTO_KERNELS + at / TW_COST_COPIES_FIELDS, at % TW_COST_COPIES_FIELDS,
+                     row);
     }
     row_bounds(row);
     return true;

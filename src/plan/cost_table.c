@@ -19,7 +19,7 @@
 
 static const char *unit_name(enum tw_cost_unit unit)
 {
-    static const char *const names[] = {"ns", "MB/s", "bytes"};
+    static const char *const names[] = {"ns", "MB/s", "bytes", "blocks"};
     return names[unit];
 }
 

@@ -9,6 +9,6 @@ libtwill_core_la_SOURCES += \
 	src/plan/check.c src/plan/check.h src/plan/check_mem.c src/plan/check_expr.c \
 	src/plan/check_cut.c src/plan/check_link.c src/plan/check_layout.c src/plan/check_run.c src/plan/check_step.c \
 	src/plan/check_clock.c src/plan/check_access.c src/plan/check_goal.c src/plan/check_fault.c \
-	src/plan/cost.c src/plan/cost.h src/plan/cost_param.def src/plan/cost_rows.c src/plan/cost_table.c \
+	src/plan/cost.c src/plan/cost.h src/plan/cost_param.def src/plan/cost_rows.c src/plan/cost_proto.c src/plan/cost_table.c \
 	src/plan/cost_link.c src/plan/cost_prog.h src/plan/cost_rates.c src/plan/cost_run.c src/plan/cost_sim.h \
 	src/plan/cost_heap.c src/plan/cost_flat.c src/plan/cost_graph.c

@@ -8,7 +8,7 @@ tests_plan_test_plan_SOURCES = \
 	tests/plan/test_compose.cc \
 	tests/plan/test_text.cc \
 	tests/plan/plans.hh \
-	tests/plan/test_cost.cc tests/plan/test_cost_table.cc tests/plan/test_cost_graph.cc \
+	tests/plan/test_cost.cc tests/plan/test_cost_table.cc tests/plan/test_cost_proto.cc tests/plan/test_cost_graph.cc \
 	tests/plan/test_check_plans.cc \
 	tests/plan/test_check_faults.cc \
 	tests/plan/test_check_validate.cc \
