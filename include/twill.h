@@ -558,7 +558,7 @@ struct twill_choice {
     char proto[16];   /* out: "simple"; on devices "lines", "rings", "direct", "copy" */
     int32_t channels; /* out: channels that the plan uses; on devices the kernel's blocks */
     /* out: time by the cost model if all ranks call at once; 0 where nothing is predicted (more
-     * than 32 ranks; devices) */
+     * than 32 ranks on the host; a plan on devices) */
     double predicted_us;
 };
 #define TWILL_CHOICE_INIT                                                                          \
@@ -814,8 +814,9 @@ struct twill_simulation {
  *         TWILL_ERR_USAGE        no group is open, or it is not the outermost one: it stays open.
  *                                Or the group makes or finalizes communicators: it is closed, and
  *                                no init leaves a handle
- *         TWILL_ERR_UNSUPPORTED  a communicator has too many ranks to be priced (32 are the most),
- *                                or a call cannot be served; the group is closed
+ *         TWILL_ERR_UNSUPPORTED  a communicator has too many ranks to be priced (32 are the most,
+ *                                on the host), a call on devices would run a plan (TWILL_ALGO), or
+ *                                a call cannot be served; the group is closed
  *         TWILL_ERR_NOMEM        the group is closed
  *         twill_last_error(NULL) has the sentence.
  *

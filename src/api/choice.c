@@ -8,8 +8,10 @@
 
 #include "api/api.h"
 #include "comm/choose.h"
-#include "comm/gpu_copy.h"
+#include "comm/gpu.h"
 #include "comm/ops.h"
+
+#define US_OF_PS 1e-6
 
 /* Of the struct's first version: predicted_us came later. */
 #define SIZE_LEAST offsetof(struct twill_choice, predicted_us)
@@ -75,15 +77,13 @@ static bool choose_kernel(twill_comm_t comm, const struct tw_call_info *info,
     if (tw_gpu_plan_forced(comm->gpu, &call)) {
         return false;
     }
-    tw_gpu_shape(comm->gpu, &call, &shape);
-    if (tw_gpu_copy_expected(comm->gpu, &call)) {
-        tw_gpu_copy_shape(false, &shape);
-    }
+    tw_gpu_shape_expected(comm->gpu, &call, &shape);
     snprintf(choice->algo, sizeof choice->algo, "%s", tw_gpu_algo_name(&shape));
     snprintf(choice->proto, sizeof choice->proto, "%s", tw_gpu_proto_name(&shape));
     choice->channels = (int32_t)shape.blocks;
     if (choice->size >= SIZE_LEAST + sizeof choice->predicted_us) {
-        choice->predicted_us = 0;
+        const uint64_t bytes = info->count * tw_type_bytes(info->type);
+        choice->predicted_us = (double)tw_gpu_cost(comm->gpu, &shape, info->coll, bytes) * US_OF_PS;
     }
     return true;
 }
@@ -108,7 +108,7 @@ static enum twill_status choose(twill_comm_t comm, const struct tw_call_info *in
         uint64_t time_ps = 0;
         bool known = comm->gpu == NULL && comm->size <= TW_CHOOSE_RANKS_MOST &&
                      !tw_failed(tw_plans_price(comm->ops->plans, info, &time_ps));
-        choice->predicted_us = known ? (double)time_ps * 1e-6 : 0;
+        choice->predicted_us = known ? (double)time_ps * US_OF_PS : 0;
     }
     return TWILL_OK;
 }

@@ -152,6 +152,11 @@ void tw_choose_put(struct tw_choose *choose)
         choose_free(choose);
 }
 
+const struct tw_cost_table *tw_choose_costs(const struct tw_choose *choose)
+{
+    return &choose->args.table;
+}
+
 /* ---- prices --------------------------------------------------------------------------------- */
 
 uint32_t tw_choose_class(uint64_t bytes)

@@ -41,6 +41,8 @@ void tw_chooses_destroy(struct tw_chooses *all);
 enum twill_status tw_choose_get(struct tw_chooses *all, const struct tw_choose_args *args,
                                 struct tw_choose **choose);
 void tw_choose_put(struct tw_choose *choose); /* NULL: nothing */
+/** Of its args; borrowed from it. */
+const struct tw_cost_table *tw_choose_costs(const struct tw_choose *choose);
 
 /* Sizes between a power of two and one and a half times it are of one class, and so are those from
  * there to the next power. */

@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "comm/gpu_copy.h"
 #include "comm/gpu_selftest.h"
+#include "comm/ops.h"
 #include "device/probe.h"
 
 #define DRAIN_NAP_NS (20 * 1000L)
@@ -219,6 +220,8 @@ enum twill_status tw_gpu_connect(struct twill_comm *comm, const struct tw_gpu_en
     if (tw_failed(status))
         return status;
     gpu->most_blocks = blocks_agree(comm->size, entries, peers);
+    gpu->costs = *tw_plans_costs(comm->ops->plans);
+    tw_gpu_cost_copies(gpu);
     status = tw_gpu_blocks_join(gpu);
     if (!tw_failed(status))
         status = tw_gpu_plans_create(gpu);

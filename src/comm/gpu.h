@@ -9,6 +9,7 @@
 #include "comm/control.h"
 #include "comm/gpu_device.h"
 #include "device/cuda/launch.h"
+#include "plan/cost.h"
 
 struct tw_gpu_team;
 struct tw_gpu_reg;
@@ -68,6 +69,7 @@ struct tw_gpu {
     char **far;                  /* owned, on the device; NULL: few ranks */
     void **opened;               /* owned, [size]: mappings of other processes' memory */
     struct tw_gk_call base;      /* what all calls of the rank have in common */
+    struct tw_cost_table costs;  /* that choices go by; equal on all ranks */
     struct tw_gk_pair *pairs;    /* owned, [size]: of the call that is being given */
     bool all_here;               /* all ranks are in this process */
     bool here[TW_GK_RANKS_MAX];  /* which are */
@@ -92,6 +94,8 @@ struct tw_gpu {
     void *mark;  /* owned: event at the end of the last captured call, where blocks are counted */
     /* calls by copy engines (gpu_copy.h) */
     uint64_t copy_from;        /* bytes of a block, from which on they serve; 0: never */
+    uint64_t copy_far_from;    /* the same where other processes' memory is copied to */
+    bool copy_auto;            /* tw_gpu_cost_copies sets both */
     bool copy_alone;           /* they take no multiprocessor, whatever that costs */
     void *sides[TW_GPU_SIDES]; /* owned: streams for what a rank copies to itself */
     void *arrived, *copied;    /* owned: events before a call in a group, and behind its copies */
@@ -216,6 +220,9 @@ struct tw_gpu_shape {
 
 /** Kernel and launch of a collective, from what is equal on all ranks. */
 void tw_gpu_shape(const struct tw_gpu *gpu, const struct tw_call *call, struct tw_gpu_shape *shape);
+/** The same, of those that copy engines serve if they are expected to (tw_gpu_copy_expected). */
+void tw_gpu_shape_expected(const struct tw_gpu *gpu, const struct tw_call *call,
+                           struct tw_gpu_shape *shape);
 /** As twill_comm_choice tells them. */
 const char *tw_gpu_algo_name(const struct tw_gpu_shape *shape);
 const char *tw_gpu_proto_name(const struct tw_gpu_shape *shape);
@@ -224,6 +231,20 @@ bool tw_gpu_plan_forced(const struct tw_gpu *gpu, const struct tw_call *call);
 /** What kernels are told of the call, but for its blocks where these differ. */
 void tw_gpu_fill(const struct tw_gpu *gpu, const struct tw_call *call,
                  const struct tw_gpu_shape *shape, struct tw_gk_call *out);
+
+/* ---- what a call costs (gpu_cost.c) ------------------------------------------------------------
+ */
+
+/** Blocks of a kernel whose ranks work on so many bytes each, as the costs say: at least 1. */
+uint32_t tw_gpu_cost_blocks(const struct tw_gpu *gpu, enum tw_gk_kernel kernel, uint64_t bytes);
+/** What a collective takes by the costs with this kernel, in ps; 0: that is not known, of plans.
+ * bytes: of a block. Equal on all ranks. */
+uint64_t tw_gpu_cost(const struct tw_gpu *gpu, const struct tw_gpu_shape *shape, enum tw_coll coll,
+                     uint64_t bytes);
+/** The same of a message between two ranks. */
+uint64_t tw_gpu_cost_p2p(const struct tw_gpu *gpu, uint64_t bytes);
+/** From which size on copy engines serve, where TWILL_COPY_ENGINE leaves it to the costs. */
+void tw_gpu_cost_copies(struct tw_gpu *gpu);
 
 /* ---- plans (gpu_plan.c) ------------------------------------------------------------------------
  */

@@ -25,7 +25,8 @@ bool tw_gpu_copy_serves(const struct tw_gpu *gpu, const struct tw_call *call)
     if (coll != TW_COLL_ALL_GATHER && coll != TW_COLL_ALL_TO_ALL && coll != TW_COLL_BROADCAST &&
         coll != TW_COLL_GATHER && coll != TW_COLL_SCATTER)
         return false;
-    return bytes >= gpu->copy_from && bytes > gpu->base.layout.line_each / 2 && !overwrites(call) &&
+    return bytes >= (gpu->all_here ? gpu->copy_from : gpu->copy_far_from) &&
+           bytes > gpu->base.layout.line_each / 2 && !overwrites(call) &&
            !tw_gpu_plan_forced(gpu, call);
 }
 

@@ -9,13 +9,14 @@
 
 #include <string.h>
 
-#define AUTO_BYTES ((uint64_t)64 << 20) /* of a block: faster than kernels, over NVLink 4 */
+#define AUTO_BYTES (UINT64_C(1) << 63) /* until tw_gpu_cost_copies; no size that is asked for */
 #define PREFER_BYTES ((uint64_t)1 << 20)
 #define OWN_BLOCKS 16u /* as fast as engines copy to a peer */
 
 /* ---- life --------------------------------------------------------------------------------------
  */
 
+static bool is_auto(const char *text) { return text[0] == '\0' || strcmp(text, "auto") == 0; }
 static bool is_prefer(const char *text) { return strcmp(text, "prefer") == 0; }
 
 /* from: of a block, on which copy engines serve; 0: never */
@@ -24,7 +25,7 @@ static enum twill_status engines_read(const char *text, uint64_t *from)
     *from = 0;
     if (strcmp(text, "off") == 0)
         return TWILL_OK;
-    if (text[0] == '\0' || strcmp(text, "auto") == 0)
+    if (is_auto(text))
         *from = AUTO_BYTES;
     else if (is_prefer(text))
         *from = PREFER_BYTES;
@@ -41,8 +42,9 @@ enum twill_status tw_gpu_copy_create(struct tw_gpu *gpu, struct tw_gpu_entry *en
     const char *text = gpu->comm->proc->params->copy_engine;
     enum twill_status status = engines_read(text, &gpu->copy_from);
 
+    gpu->copy_auto = is_auto(text);
     gpu->copy_alone = is_prefer(text);
-    entry->copy_from = gpu->copy_from;
+    gpu->copy_far_from = entry->copy_from = gpu->copy_from;
     if (tw_failed(status) || gpu->copy_from == 0 || gpu->comm->size < 2)
         return status;
     for (int i = 0; i < TW_GPU_SIDES && !tw_failed(status); i++)

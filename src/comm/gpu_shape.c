@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Knows: which kernel a call gets, and what that is told. Never knows: how it is launched. */
+/* Knows: which kernel a call gets, and what that is told. Never knows: how it is launched, what
+ * costs rest on. */
 #include "config.h"
 
 #include <string.h>
@@ -14,8 +15,7 @@ _Static_assert(TW_GK_PREMUL == TW_REDOP_PREMUL_SUM, "kernels know created sums b
 #define PLAN_BLOCKS_MOST 16u
 #define DIRECT_BLOCKS_MOST 64u
 #define RING_BLOCKS_MOST (TW_GK_SLOTS_MAX / TW_GK_SLOTS / 2) /* a block's groups make two rings */
-#define RING_BLOCK_BYTES ((uint64_t)16 << 10)                /* worth a block */
-#define DIRECT_BLOCK_BYTES ((uint64_t)8 << 10)
+#define UNIT_BYTES 8u                                        /* of a line's payload */
 
 /* Which blocks go where. */
 struct traffic {
@@ -48,27 +48,42 @@ static uint32_t most_blocks(const struct tw_gpu *gpu, uint32_t most)
     return (uint32_t)gpu->most_blocks < most ? (uint32_t)gpu->most_blocks : most;
 }
 
-static void shape_lines(const struct tw_gpu *gpu, uint64_t bytes, struct tw_gpu_shape *shape)
+static bool is_lines(enum tw_gk_kernel kernel)
 {
-    uint64_t units = (bytes + 7) / 8;
-    uint64_t threads = (units + 31) / 32 * 32;
-
-    const uint32_t data = threads == 0 ? 32 : least(threads, LINE_THREADS_MOST);
-
-    shape->threads = data + LINE_CLERKS;
-    shape->blocks = least((units + data - 1) / data, most_blocks(gpu, LINE_BLOCKS_MOST));
-    if (shape->blocks == 0)
-        shape->blocks = 1;
+    return kernel == TW_GK_LINE_REDUCE || kernel == TW_GK_LINE_MOVE;
 }
 
-/* each: bytes worth a block */
-static void shape_blocks(const struct tw_gpu *gpu, uint64_t bytes, uint64_t each, uint32_t most,
+/* A thread for each unit, as far as there are as many. */
+static void shape_lines(const struct tw_gpu *gpu, uint64_t bytes, struct tw_gpu_shape *shape)
+{
+    const uint64_t units = bytes / UNIT_BYTES + (bytes % UNIT_BYTES != 0);
+    const uint32_t blocks =
+        least(tw_gpu_cost_blocks(gpu, shape->kernel, bytes), most_blocks(gpu, LINE_BLOCKS_MOST));
+    const uint64_t each = units / blocks + (units % blocks != 0);
+    const uint64_t threads = each == 0 ? 32 : (each + 31) / 32 * 32;
+    const uint32_t data = least(threads, LINE_THREADS_MOST);
+    const uint64_t useful = units / data + (units % data != 0);
+
+    shape->threads = data + LINE_CLERKS;
+    shape->blocks = useful == 0 ? 1 : least(useful, blocks);
+}
+
+/* bytes: of a block of the collective */
+static void shape_kernel(const struct tw_gpu *gpu, enum tw_gk_kernel kernel, uint64_t bytes,
                          struct tw_gpu_shape *shape)
 {
+    const uint64_t size = (uint64_t)gpu->comm->size;
+    /* of an all_reduce a rank reads its share */
+    const uint64_t own = kernel == TW_GK_DIRECT_ALL ? bytes / size : bytes;
+
+    shape->kernel = kernel;
+    if (is_lines(kernel)) {
+        shape_lines(gpu, bytes, shape);
+        return;
+    }
     shape->threads = TW_GK_THREADS_MOST;
-    shape->blocks = least((bytes + each - 1) / each, most_blocks(gpu, most));
-    if (shape->blocks == 0)
-        shape->blocks = 1;
+    shape->blocks = least(tw_gpu_cost_blocks(gpu, kernel, own),
+                          most_blocks(gpu, least(RING_BLOCKS_MOST, DIRECT_BLOCKS_MOST)));
 }
 
 /* Every rank's buffers can be reached by every rank: a fact that all of them know, as buffers are
@@ -97,21 +112,54 @@ static bool pushes(const struct tw_gpu *gpu, const struct tw_call *call)
            gpu->all_here;
 }
 
-static void shape_sums(const struct tw_gpu *gpu, const struct tw_call *call, uint64_t bytes,
-                       struct tw_gpu_shape *shape)
+static bool serves(const struct tw_gpu *gpu, const struct tw_call *call, enum tw_gk_kernel kernel)
+{
+    return (kernel != TW_GK_DIRECT_ALL && kernel != TW_GK_DIRECT_SCATTER) || all_reach(gpu, call);
+}
+
+/* What may be cheaper than lines, or is there where these have no room; the last one always serves.
+ * Of equal ones the first is taken. */
+static uint32_t kernels_of(const struct tw_gpu *gpu, const struct tw_call *call,
+                           enum tw_gk_kernel kernels[2])
 {
     const bool all = call->info.coll == TW_COLL_ALL_REDUCE;
 
+    if (!tw_coll_rule(call->info.coll)->reduces) {
+        kernels[0] = TW_GK_RING_MOVE;
+        return 1;
+    }
     if (pushes(gpu, call)) {
-        shape->kernel = TW_GK_PUSH_ALL;
-        shape_blocks(gpu, bytes, RING_BLOCK_BYTES, RING_BLOCKS_MOST, shape);
-    } else if (all_reach(gpu, call)) {
-        shape->kernel = all ? TW_GK_DIRECT_ALL : TW_GK_DIRECT_SCATTER;
-        shape_blocks(gpu, all ? bytes / (uint64_t)gpu->comm->size : bytes, DIRECT_BLOCK_BYTES,
-                     DIRECT_BLOCKS_MOST, shape);
-    } else {
-        shape->kernel = all ? TW_GK_RING_ALL : TW_GK_RING_SCATTER;
-        shape_blocks(gpu, bytes, RING_BLOCK_BYTES, RING_BLOCKS_MOST, shape);
+        kernels[0] = TW_GK_PUSH_ALL;
+        return 1;
+    }
+    kernels[0] = all ? TW_GK_DIRECT_ALL : TW_GK_DIRECT_SCATTER;
+    kernels[1] = all ? TW_GK_RING_ALL : TW_GK_RING_SCATTER;
+    return 2;
+}
+
+/* The cheapest kernel of those that can serve the call. What has no bytes goes by lines. Who
+ * reaches what is looked up only where it counts: that takes longer than small calls have. */
+static void shape_blocks(const struct tw_gpu *gpu, const struct tw_call *call, uint64_t bytes,
+                         struct tw_gpu_shape *shape)
+{
+    const enum tw_coll coll = call->info.coll;
+    enum tw_gk_kernel kernels[2];
+    const uint32_t count = bytes > 0 ? kernels_of(gpu, call, kernels) : 0;
+    bool found = bytes <= gpu->base.layout.line_each / 2;
+
+    if (found)
+        shape_kernel(gpu, tw_coll_rule(coll)->reduces ? TW_GK_LINE_REDUCE : TW_GK_LINE_MOVE, bytes,
+                     shape);
+    for (uint32_t i = 0; i < count; i++) {
+        struct tw_gpu_shape other = *shape;
+
+        shape_kernel(gpu, kernels[i], bytes, &other);
+        if (found && tw_gpu_cost(gpu, &other, coll, bytes) >= tw_gpu_cost(gpu, shape, coll, bytes))
+            continue;
+        if (serves(gpu, call, kernels[i])) {
+            *shape = other;
+            found = true;
+        }
     }
 }
 
@@ -129,25 +177,26 @@ void tw_gpu_shape(const struct tw_gpu *gpu, const struct tw_call *call, struct t
     const struct tw_call_info *info = &call->info;
     const uint64_t bytes = info->count * tw_type_bytes(info->type);
 
-    const bool reduces = tw_coll_rule(info->coll)->reduces;
     shape->promised = false;
     if (tw_gpu_plan_forced(gpu, call)) {
         shape->kernel = TW_GK_PLAN;
         shape->threads = TW_GK_THREADS_MOST;
         shape->blocks = most_blocks(gpu, PLAN_BLOCKS_MOST);
     } else if (tw_gpu_varies(info->coll)) {
-        shape_pairs(gpu, reduces, shape);
-    } else if (bytes <= gpu->base.layout.line_each / 2) {
-        shape->kernel = reduces ? TW_GK_LINE_REDUCE : TW_GK_LINE_MOVE;
-        shape_lines(gpu, bytes, shape);
-    } else if (reduces) {
-        shape_sums(gpu, call, bytes, shape);
+        shape_pairs(gpu, tw_coll_rule(info->coll)->reduces, shape);
     } else if (tw_gpu_copy_promised(gpu, call)) {
         tw_gpu_copy_shape(true, shape);
     } else {
-        shape->kernel = TW_GK_RING_MOVE;
-        shape_blocks(gpu, bytes, RING_BLOCK_BYTES, DIRECT_BLOCKS_MOST, shape);
+        shape_blocks(gpu, call, bytes, shape);
     }
+}
+
+void tw_gpu_shape_expected(const struct tw_gpu *gpu, const struct tw_call *call,
+                           struct tw_gpu_shape *shape)
+{
+    tw_gpu_shape(gpu, call, shape);
+    if (tw_gpu_copy_expected(gpu, call))
+        tw_gpu_copy_shape(false, shape);
 }
 
 static const char *const algo_names[TW_GK_KERNELS] = {

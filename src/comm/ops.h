@@ -173,6 +173,8 @@ enum twill_status tw_plans_get(struct tw_plans *plans, const struct tw_call_info
  */
 enum twill_status tw_plans_price(const struct tw_plans *plans, const struct tw_call_info *info,
                                  uint64_t *time_ps);
+/** What choices go by; the same on all ranks of a ready communicator. Borrowed from plans. */
+const struct tw_cost_table *tw_plans_costs(const struct tw_plans *plans);
 /** What this rank's choices rest on. */
 void tw_plans_stamp(const struct tw_plans *plans, struct tw_facts_stamp *stamp);
 /** Plan of one send or receive; owned by the caller. Its hash is TW_P2P_PLAN_HASH. */

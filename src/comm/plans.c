@@ -83,6 +83,11 @@ enum twill_status tw_plans_create(struct twill_comm *comm, struct tw_plans **pla
     return TWILL_OK;
 }
 
+const struct tw_cost_table *tw_plans_costs(const struct tw_plans *plans)
+{
+    return tw_choose_costs(plans->choose);
+}
+
 void tw_plans_stamp(const struct tw_plans *plans, struct tw_facts_stamp *stamp)
 {
     uint64_t hash = 0;

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "comm/gpu.h"
 #include "comm/plans.h"
 
 /* What one communicator would do. */
@@ -21,11 +22,32 @@ static uint64_t sum(uint64_t a, uint64_t b)
     return __builtin_add_overflow(a, b, &both) ? UINT64_MAX : both;
 }
 
+/* A kernel, or one that copies are made behind: each by itself. */
+static enum twill_status kernel_add(struct share *share, const struct tw_call *call)
+{
+    const struct tw_call_info *info = &call->info;
+    const struct tw_gpu *gpu = call->comm->gpu;
+    struct tw_gpu_shape shape;
+    const bool all = info->coll == TW_COLL_REDUCE_SCATTER_V || info->coll == TW_COLL_ALL_GATHER_V;
+    const uint64_t count = all ? info->total / (size_t)call->comm->size : info->count; /* mean */
+
+    if (tw_gpu_plan_forced(gpu, call))
+        return tw_fail(TWILL_ERR_UNSUPPORTED, "%s: plans on devices are not priced",
+                       tw_coll_name(info->coll));
+    tw_gpu_shape_expected(gpu, call, &shape);
+    share->collectives_ps =
+        sum(share->collectives_ps,
+            tw_gpu_cost(gpu, &shape, info->coll, count * tw_type_bytes(info->type)));
+    return TWILL_OK;
+}
+
 /* A call, or the last of several that run as one. */
 static enum twill_status collective_add(struct share *share, const struct tw_call *call,
                                         size_t ncalls)
 {
     uint64_t time_ps = 0;
+    if (tw_gpu_serves(call))
+        return kernel_add(share, call);
     if (share->njoint == 0) {
         share->njoint = tw_fuse_count(call, ncalls);
         share->joint = call->info;
@@ -42,9 +64,14 @@ static enum twill_status collective_add(struct share *share, const struct tw_cal
 static enum twill_status message_add(struct share *share, const struct tw_call *call)
 {
     const struct tw_call_info *info = &call->info;
+    const uint32_t type_bytes = (uint32_t)tw_type_bytes(info->type);
     uint64_t time_ps = 0;
-    enum twill_status status = tw_choose_price_p2p(call->comm->ops->plans->choose, info->count,
-                                                   (uint32_t)tw_type_bytes(info->type), &time_ps);
+    enum twill_status status = TWILL_OK;
+    if (tw_gpu_serves(call))
+        time_ps = tw_gpu_cost_p2p(call->comm->gpu, info->count * type_bytes);
+    else
+        status =
+            tw_choose_price_p2p(call->comm->ops->plans->choose, info->count, type_bytes, &time_ps);
     uint64_t *way = info->is_send ? &share->sends_ps : &share->recvs_ps;
     *way = sum(*way, time_ps);
     return status;

@@ -265,9 +265,10 @@ void init_finds_other_content(const char *variable, const std::string &path,
 
 TEST_F(PlanFile, SoIsACostFile)
 {
-    init_finds_other_content("TWILL_COST_FILE", path_, [](int rank) {
-        return std::string("twill-cost 1\nhost.step ") + (rank == 1 ? "31\n" : "30\n");
-    });
+    for (const char *row : {"host.step", "cuda.lines.start"})
+        init_finds_other_content("TWILL_COST_FILE", path_, [row](int rank) {
+            return std::string("twill-cost 1\n") + row + (rank == 1 ? " 31\n" : " 30\n");
+        });
 }
 
 /* What the links do not offer is refused before anything starts, on every rank. */

@@ -125,7 +125,8 @@ TEST_F(GpuCall, TheChoiceIsTheKernelThatIsLaunched)
                   TWILL_OK);
         EXPECT_STREQ(choice.algo, count == 4 ? "direct_put" : "two_shot_get");
         EXPECT_STREQ(choice.proto, count == 4 ? "lines" : "direct");
-        EXPECT_EQ(choice.predicted_us, 0);
+        EXPECT_GT(choice.predicted_us, count == 4 ? 1 : 50);
+        EXPECT_LT(choice.predicted_us, count == 4 ? 10 : 200);
         ASSERT_EQ(sum(0, nullptr, count), TWILL_OK);
         EXPECT_EQ(launches().back().launch.blocks, (uint32_t)choice.channels);
     }

@@ -181,7 +181,7 @@ TEST_F(GpuCopy, FromWhichSizeOn)
         const char *engine;
         size_t bytes;
         bool copies;
-    } cases[] = {{"auto", 64 * MIB, true},   {"auto", 64 * MIB - 1, false},
+    } cases[] = {{"auto", 64 * MIB, true},   {"auto", 48 * MIB, false},
                  {"", 64 * MIB, true},       {"prefer", MIB, true},
                  {"prefer", MIB - 1, false}, {"off", 64 * MIB, false},
                  {"3M", 3 * MIB, true},      {"3M", 3 * MIB - 1, false},

@@ -57,6 +57,7 @@ class Rank
         gpu_->all_here = all_here;
         gpu_->base.rank = rank;
         gpu_->base.size = size;
+        tw_cost_table_default(&gpu_->costs);
         gpu_->base.layout.line_each = each / 4 / 4096 * 4096;
         gpu_->base.layout.ring_each = (each / 2 - 65536) / 4096 * 4096;
         if (peer_bytes == 0)
@@ -92,6 +93,17 @@ class Rank
         tw_gpu_fill(gpu_.get(), &call, &cut, filled.get());
         return filled;
     }
+    /* Whatever has room goes by lines, and whoever can read does so: prices move no border. */
+    Rank &by_rules()
+    {
+        for (auto proto : {TW_COST_PROTO_LINES, TW_COST_PROTO_READS}) {
+            gpu_->costs.value[tw_cost_proto_index(proto, TW_COST_PROTO_START)] =
+                proto == TW_COST_PROTO_LINES ? 0 : 1000000; /* ps */
+            for (auto field : {TW_COST_PROTO_RATE, TW_COST_PROTO_BLOCK})
+                gpu_->costs.value[tw_cost_proto_index(proto, field)] = 100000000;
+        }
+        return *this;
+    }
     uint64_t line_most() const { return gpu_->base.layout.line_each / 2; }
     uint64_t ring_bytes() const { return gpu_->base.layout.ring_each; }
     const struct tw_gpu *gpu() const { return gpu_.get(); }
@@ -122,7 +134,9 @@ TEST(GpuShape, KernelBySizeAndReach)
     for (int size : sizes)
         for (int i = 0; i < 4; i++) {
             const bool all_here = i % 2 != 0;
-            const Rank rank(0, size, 64, all_here, i < 2 ? 0 : TW_GPU_PEER_BYTES_LEAST);
+            Rank rank(0, size, 64, all_here, i < 2 ? 0 : TW_GPU_PEER_BYTES_LEAST);
+            if (size > 2) /* of two, the built-in costs say the same */
+                rank.by_rules();
             for (enum tw_coll coll : served)
                 for (twill_type_t type : {TWILL_INT8, TWILL_FLOAT64})
                     for (size_t count : counts(rank, tw_type_bytes(type))) {

@@ -52,6 +52,8 @@ Shape draw_shape(uint64_t seed)
     if (random.one_in(2))
         shape.start = starts[random.below(4)];
     shape.copies = shape.way == DIRECT && random.one_in(2);
+    if (random.one_in(2))
+        shape.cheap = (int)random.below(TW_COST_PROTO_WRITES + 1);
     return shape;
 }
 

@@ -18,9 +18,10 @@ std::string text(const Shape &shape)
 {
     static const char *const ways[WAYS] = {"direct", "rings", "registered"};
     return gpu::format(
-        "%d ranks, placement %d, %s, lines of %u bytes, slots of %u, counters at %#x%s", shape.size,
-        shape.placement, ways[shape.way], shape.line_bytes, shape.slot_bytes, shape.start,
-        shape.copies ? ", copy engines" : "");
+        "%d ranks, placement %d, %s, lines of %u bytes, slots of %u, counters at %#x%s%s",
+        shape.size, shape.placement, ways[shape.way], shape.line_bytes, shape.slot_bytes,
+        shape.start, shape.copies ? ", copy engines" : "",
+        shape.cheap < 0 ? "" : gpu::format(", protocol %d is free", shape.cheap).c_str());
 }
 
 /* Before the first call of any rank: what all of them have in common, and what kernels have left
@@ -56,6 +57,9 @@ void Small::shorten()
 
         if (shape_.copies)
             gpu->copy_from = 1;
+        for (int p = 0; p < TW_COST_PROTO_KERNELS && shape_.cheap >= 0; p++)
+            gpu->costs.value[tw_cost_proto_index((enum tw_cost_proto)p, TW_COST_PROTO_START)] =
+                p == shape_.cheap ? 0 : (uint64_t)1 << 40;
         gpu->base.layout.line_each = 2 * shape_.line_bytes;
         gpu->base.layout.ring_each =
             std::min(gpu->base.layout.ring_each, TW_GK_SLOTS_MAX * shape_.slot_bytes);

@@ -24,6 +24,7 @@ struct Shape {
     uint32_t slot_bytes = 192; /* of rings */
     uint32_t start = 0;        /* of all counters */
     bool copies = false;       /* copy engines serve what is large and moves, in groups */
+    int cheap = -1;            /* enum tw_cost_proto that serves whatever it can; -1: as built in */
 };
 std::string text(const Shape &shape);
 
