@@ -10,8 +10,6 @@
 #include "base/value.h"
 #include "sim.h"
 
-#define LINE_BYTES 1024
-#define FIELDS_MOST 64
 #define RATIO_MOST 1e12 /* us that a call may take: more is no time */
 
 /* ---- CSV ------------------------------------------------------------------------------------ */
@@ -20,12 +18,11 @@ struct columns {
     int op, size_bytes, count, type, root, inplace, algo, channels, time;
 };
 
-/* Cut a line at commas, in place; the number of fields. */
-static int fields_cut(char *line, char *fields[FIELDS_MOST])
+int sim_csv_cut(char *line, char *fields[SIM_CSV_FIELDS_MOST])
 {
     int count = 0;
     line[strcspn(line, "\r\n")] = '\0';
-    while (count < FIELDS_MOST) {
+    while (count < SIM_CSV_FIELDS_MOST) {
         fields[count++] = line;
         char *comma = strchr(line, ',');
         if (!comma)
@@ -36,7 +33,7 @@ static int fields_cut(char *line, char *fields[FIELDS_MOST])
     return count;
 }
 
-static int column_find(char *const fields[], int count, const char *name)
+int sim_csv_find(char *const fields[], int count, const char *name)
 {
     for (int i = 0; i < count; i++)
         if (strcmp(fields[i], name) == 0)
@@ -47,8 +44,8 @@ static int column_find(char *const fields[], int count, const char *name)
 static enum twill_status head_read(const char *path, char *line, const char *time,
                                    struct columns *columns)
 {
-    char *fields[FIELDS_MOST];
-    int count = fields_cut(line, fields);
+    char *fields[SIM_CSV_FIELDS_MOST];
+    int count = sim_csv_cut(line, fields);
     const struct {
         const char *name;
         int *place;
@@ -58,7 +55,7 @@ static enum twill_status head_read(const char *path, char *line, const char *tim
                   {"algo", &columns->algo},   {"channels", &columns->channels},
                   {time, &columns->time}};
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-        *wanted[i].place = column_find(fields, count, wanted[i].name);
+        *wanted[i].place = sim_csv_find(fields, count, wanted[i].name);
         if (*wanted[i].place < 0)
             return tw_fail(TWILL_ERR_INVALID, "%s:1: no column %s: not a CSV file of twill-perf",
                            path, wanted[i].name);
@@ -66,8 +63,7 @@ static enum twill_status head_read(const char *path, char *line, const char *tim
     return TWILL_OK;
 }
 
-/* A decimal number with a point, whatever the locale says. */
-static bool number_read(const char *text, double *value)
+bool sim_csv_number(const char *text, double *value)
 {
     double sum = 0, unit = 1;
     bool point = false, digits = false;
@@ -118,7 +114,7 @@ static int row_read(char *const fields[], const struct columns *columns, struct 
     if (sample->type_bytes == 0)
         return -1;
     *what = "time";
-    if (!number_read(fields[columns->time], &sample->time_us) || sample->time_us <= 0 ||
+    if (!sim_csv_number(fields[columns->time], &sample->time_us) || sample->time_us <= 0 ||
         sample->time_us > RATIO_MOST)
         return -1;
     sample->in_place =
@@ -181,12 +177,12 @@ static enum twill_status rows_read(struct sim_samples *samples, FILE *file, cons
                                    const struct sim_sample *common, const struct columns *columns,
                                    size_t *skipped)
 {
-    char line[LINE_BYTES], *fields[FIELDS_MOST];
+    char line[SIM_CSV_LINE_BYTES], *fields[SIM_CSV_FIELDS_MOST];
     enum twill_status status = TWILL_OK;
     for (int number = 2; !tw_failed(status) && fgets(line, sizeof(line), file); number++) {
         struct sim_sample sample = *common;
         const char *what = "number of fields";
-        int good = fields_cut(line, fields) > columns_most(columns)
+        int good = sim_csv_cut(line, fields) > columns_most(columns)
                        ? row_read(fields, columns, &sample, &what)
                        : -1;
         if (good < 0)
@@ -205,7 +201,7 @@ static enum twill_status rows_read(struct sim_samples *samples, FILE *file, cons
 enum twill_status sim_samples_read(struct sim_samples *samples, const char *path, int nranks,
                                    const char *column, size_t *skipped)
 {
-    char line[LINE_BYTES];
+    char line[SIM_CSV_LINE_BYTES];
     struct columns columns;
     const struct sim_sample common = {.nranks = nranks};
     FILE *file = fopen(path, "re");

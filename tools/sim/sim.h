@@ -115,6 +115,16 @@ enum twill_status sim_samples_read(struct sim_samples *samples, const char *path
                                    const char *column, size_t *skipped);
 void sim_samples_free(struct sim_samples *samples);
 
+/* Of CSV files, which twill-tune reads for itself where calls ran no plan. */
+#define SIM_CSV_LINE_BYTES 1024
+#define SIM_CSV_FIELDS_MOST 64
+/** Cut a line at commas, in place. @return the number of fields */
+int sim_csv_cut(char *line, char *fields[SIM_CSV_FIELDS_MOST]);
+/** The field of that name; -1: there is none. */
+int sim_csv_find(char *const fields[], int count, const char *name);
+/** A decimal number with a point, whatever the locale says. */
+bool sim_csv_number(const char *text, double *value);
+
 /* Linked plans of samples, each made once. */
 struct sim_pool;
 enum twill_status sim_pool_create(const struct sim_machine_options *machine,

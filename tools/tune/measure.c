@@ -3,107 +3,25 @@
  * Never knows: what is done with the figures. */
 #include "config.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/host.h"
 #include "base/status.h"
 #include "tune.h"
 
-#define PATH_BYTES 4096
 #define ALGO_BYTES 512
 #define SHORT_BYTES ((uint64_t)64 << 10) /* sizes up to here are timed over more calls */
 #define FACTOR "4"
-#define FOLDER_NAME "/twill-tune-XXXXXX"
 
 struct programs {
-    char run[PATH_BYTES], perf[PATH_BYTES];
+    char run[TUNE_PATH_BYTES], perf[TUNE_PATH_BYTES];
 };
 /* Calls of sizes in a range. */
 struct part {
     uint64_t least, most;
     const char *calls;
 };
-
-/* ---- programs ------------------------------------------------------------------------------- */
-
-/* Beside this program, else by name: PATH decides. */
-static void program_find(const char *given, const char *name, char path[PATH_BYTES])
-{
-    ssize_t length = readlink("/proc/self/exe", path, PATH_BYTES - 1);
-    if (given) {
-        snprintf(path, PATH_BYTES, "%s", given);
-        return;
-    }
-    if (length > 0) {
-        path[length] = '\0';
-        char *base = strrchr(path, '/');
-        size_t room = base ? PATH_BYTES - (size_t)(base + 1 - path) : 0;
-        if (base && strlen(name) < room) {
-            snprintf(base + 1, room, "%s", name);
-            if (access(path, X_OK) == 0)
-                return;
-        }
-    }
-    snprintf(path, PATH_BYTES, "%s", name);
-}
-
-static volatile sig_atomic_t stopped; /* the signal that asked this program to end */
-static volatile sig_atomic_t running; /* the child; 0: none */
-
-static void on_signal(int signal)
-{
-    stopped = signal;
-    if (running)
-        kill(running, SIGTERM);
-}
-
-/* The child ends with this program; its figures come by file, so its table goes nowhere. */
-static _Noreturn void child_exec(char *const argv[], pid_t parent)
-{
-    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (nowhere >= 0 && dup2(nowhere, 1) >= 0 && getppid() == parent)
-        execvp(argv[0], argv);
-    fprintf(stderr, "twill-tune: cannot start %s: %s\n", argv[0], strerror(errno));
-    _exit(127);
-}
-
-static enum twill_status program_wait(pid_t child, const char *name)
-{
-    int state = 0;
-    running = child;
-    if (stopped) /* before the handler could know of it */
-        kill(child, SIGTERM);
-    while (waitpid(child, &state, 0) < 0) {
-        if (errno != EINTR)
-            return tw_fail_errno(TWILL_ERR_SYSTEM, errno, "cannot wait for %s", name);
-    }
-    running = 0;
-    if (stopped)
-        return tw_fail(TWILL_ERR_SYSTEM, "ended by signal %d", (int)stopped);
-    if (WIFEXITED(state) && WEXITSTATUS(state) == 0)
-        return TWILL_OK;
-    return tw_fail(TWILL_ERR_SYSTEM, "%s %s %d", name,
-                   WIFEXITED(state) ? "ended with status" : "was ended by signal",
-                   WIFEXITED(state) ? WEXITSTATUS(state) : WTERMSIG(state));
-}
-
-static enum twill_status program_run(char *const argv[])
-{
-    pid_t parent = getpid(), child = fork();
-    if (child < 0)
-        return tw_fail_errno(TWILL_ERR_SYSTEM, errno, "cannot start %s", argv[0]);
-    if (child == 0)
-        child_exec(argv, parent);
-    return program_wait(child, argv[0]);
-}
 
 /* ---- one sweep ------------------------------------------------------------------------------ */
 
@@ -144,7 +62,7 @@ static enum twill_status sweep_run(const struct programs *programs, const struct
     for (size_t i = 0; i < sizeof(tail) / sizeof(tail[0]); i++)
         argv[n++] = (char *)(uintptr_t)tail[i];
     argv[n] = NULL;
-    return count ? program_run(argv) : TWILL_OK;
+    return count ? tune_program_run(argv, NULL) : TWILL_OK;
 }
 
 static enum twill_status algo_measure(const struct tune_options *options,
@@ -189,19 +107,13 @@ static enum twill_status round_measure(const struct tune_options *options,
 enum twill_status tune_measure(const struct tune_options *options, struct sim_samples *samples)
 {
     struct programs programs;
-    char folder[PATH_BYTES], csv[PATH_BYTES + 16];
-    tw_host_temp_dir(folder, sizeof(folder) - sizeof(FOLDER_NAME));
-    memcpy(folder + strlen(folder), FOLDER_NAME, sizeof(FOLDER_NAME));
-    program_find(options->run, "twill-run", programs.run);
-    program_find(options->perf, "twill-perf", programs.perf);
-    if (!mkdtemp(folder))
-        return tw_fail_errno(TWILL_ERR_SYSTEM, errno, "cannot make a folder %s", folder);
+    char folder[TUNE_PATH_BYTES], csv[TUNE_PATH_BYTES + 16];
+    tune_program_find(options->run, "twill-run", programs.run);
+    tune_program_find(options->perf, "twill-perf", programs.perf);
+    enum twill_status status = tune_folder_make(folder);
+    if (tw_failed(status))
+        return status;
     snprintf(csv, sizeof(csv), "%s/sweep.csv", folder);
-    const struct sigaction catch = {.sa_handler = on_signal};
-    sigaction(SIGINT, &catch, NULL);
-    sigaction(SIGTERM, &catch, NULL);
-    sigaction(SIGHUP, &catch, NULL);
-    enum twill_status status = TWILL_OK;
     for (int round = 0; round < options->rounds && !tw_failed(status); round++)
         status = round_measure(options, &programs, round, csv, samples);
     unlink(csv);

@@ -7,6 +7,7 @@
 #include "sim.h"
 
 #define TUNE_RANKS_MOST 8
+#define TUNE_PATH_BYTES 4096
 #define TUNE_EXIT_FAILED 3
 
 /* A sweep that somebody has measured. */
@@ -22,7 +23,7 @@ struct tune_options {
     int nranks[TUNE_RANKS_MOST];
     int nnranks;
     int rounds;
-    uint64_t max_bytes;
+    uint64_t max_bytes;     /* 0: as is usual there */
     const char *run, *perf; /* programs; NULL: beside this one, or in PATH */
     const char *column;
     const char *algo; /* the only one to measure; NULL: all */
@@ -57,6 +58,17 @@ enum twill_status tune_quality_of(struct sim_pool *pool, const struct tw_cost_ta
  */
 enum twill_status tune_fit(struct sim_pool *pool, const struct sim_samples *samples,
                            struct tw_cost_table *table);
+
+/* ---- programs (program.c) ------------------------------------------------------------------- */
+
+/** given, else beside this program, else by name: PATH decides. */
+void tune_program_find(const char *given, const char *name, char path[TUNE_PATH_BYTES]);
+/** Until it has ended; it ends with this program. Its standard output goes nowhere.
+ * @param variables  "NAME=VALUE" for its environment, ended by NULL; NULL: none */
+enum twill_status tune_program_run(char *const argv[], char *const variables[]);
+/** A new one for temporary files. From here on signals that ask this program to end are passed on
+ * to what it runs, and end it with an error. */
+enum twill_status tune_folder_make(char folder[TUNE_PATH_BYTES]);
 
 /** Solve a x = b for a symmetric positive definite a [n][n]; b becomes x. @return false: it is not
  * positive definite. a is spoilt. */
