@@ -32,6 +32,7 @@ tools_twill_sim_LDADD = libtwill_cli.la libtwill_core.la -lm
 bin_PROGRAMS += tools/twill-tune
 tools_twill_tune_SOURCES = tools/tune/main.c tools/tune/options.c tools/tune/measure.c \
 	tools/tune/fit.c tools/tune/solve.c tools/tune/program.c \
+	tools/tune/device.c tools/tune/device_calls.c tools/tune/device_fit.c tools/tune/device_measure.c \
 	tools/tune/tune.h $(sim_sources)
 tools_twill_tune_CPPFLAGS = $(cli_cppflags) -I$(top_srcdir)/tools/sim
 tools_twill_tune_LDADD = libtwill_cli.la libtwill_core.la -lm

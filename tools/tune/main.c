@@ -100,8 +100,9 @@ static int run(int argc, char **argv)
     if (exit != CLI_GO_ON)
         return exit;
     const struct sim_machine_options machine = {.machine = options.machine};
-    enum twill_status status = sim_pool_create(&machine, &pool);
-    if (!tw_failed(status))
+    enum twill_status status =
+        options.cuda ? tune_device(&options) : sim_pool_create(&machine, &pool);
+    if (!tw_failed(status) && !options.cuda)
         status = tune(&options, &samples, pool);
     sim_samples_free(&samples);
     sim_pool_destroy(pool);

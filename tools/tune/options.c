@@ -16,12 +16,14 @@ const char cli_program[] = "twill-tune";
 static const char help[] =
     "usage: twill-tune [-o FILE] [-n RANKS,...] [options]\n"
     "       twill-tune [-o FILE] --from SWEEP.csv:RANKS... [options]\n"
-    "Measure every algorithm on this host, fit the table of costs to it and write the file that\n"
-    "TWILL_COST_FILE names.\n"
+    "       twill-tune [-o FILE] --device cuda [options]\n"
+    "Measure every algorithm on this host, or every protocol between its CUDA devices, fit the\n"
+    "table of costs to it and write the file that TWILL_COST_FILE names.\n"
     "\n"
     "  -o FILE          the table; standard output\n"
-    "  -n RANKS,...     numbers of ranks to measure with (2,4)\n"
-    "  -e BYTES         largest size (16M)\n"
+    "  -n RANKS,...     numbers of ranks to measure with (2,4); one of devices (all there are)\n"
+    "  -e BYTES         largest size (16M; of devices 256M)\n"
+    "  --device D       host (default) or cuda: calls on devices, in one process\n"
     "  --rounds N       of everything; of equal cases the least time counts (3)\n"
     "  --algo NAME      measure this algorithm only\n"
     "  --from FILE:N    measure nothing: a CSV of twill-perf over N ranks; may be repeated\n"
@@ -42,6 +44,7 @@ enum {
     OPT_ALGO,
     OPT_MACHINE,
     OPT_COST,
+    OPT_DEVICE,
     OPT_RUN,
     OPT_PERF,
     OPT_QUIET,
@@ -50,12 +53,19 @@ enum {
 };
 
 static const struct option long_options[] = {
-    {"rounds", required_argument, NULL, OPT_ROUNDS},   {"from", required_argument, NULL, OPT_FROM},
-    {"column", required_argument, NULL, OPT_COLUMN},   {"algo", required_argument, NULL, OPT_ALGO},
-    {"machine", required_argument, NULL, OPT_MACHINE}, {"cost", required_argument, NULL, OPT_COST},
-    {"run", required_argument, NULL, OPT_RUN},         {"perf", required_argument, NULL, OPT_PERF},
-    {"quiet", no_argument, NULL, OPT_QUIET},           {"help", no_argument, NULL, OPT_HELP},
-    {"version", no_argument, NULL, OPT_VERSION},       {NULL, 0, NULL, 0},
+    {"rounds", required_argument, NULL, OPT_ROUNDS},
+    {"from", required_argument, NULL, OPT_FROM},
+    {"column", required_argument, NULL, OPT_COLUMN},
+    {"algo", required_argument, NULL, OPT_ALGO},
+    {"machine", required_argument, NULL, OPT_MACHINE},
+    {"cost", required_argument, NULL, OPT_COST},
+    {"run", required_argument, NULL, OPT_RUN},
+    {"perf", required_argument, NULL, OPT_PERF},
+    {"device", required_argument, NULL, OPT_DEVICE},
+    {"quiet", no_argument, NULL, OPT_QUIET},
+    {"help", no_argument, NULL, OPT_HELP},
+    {"version", no_argument, NULL, OPT_VERSION},
+    {NULL, 0, NULL, 0},
 };
 
 static bool ranks_read(const char *text, int *nranks)
@@ -104,6 +114,14 @@ static int read_algo(struct tune_options *options, const char *text)
     return cli_usage("--algo: there is no algorithm '%s'", text);
 }
 
+static int read_device(struct tune_options *options, const char *text)
+{
+    options->cuda = strcmp(text, "cuda") == 0;
+    return options->cuda || strcmp(text, "host") == 0
+               ? CLI_GO_ON
+               : cli_usage("--device takes host or cuda, not '%s'", text);
+}
+
 static int parse_one(struct tune_options *options, int option)
 {
     switch (option) {
@@ -129,6 +147,8 @@ static int parse_one(struct tune_options *options, int option)
     case OPT_COST:
         options->cost = optarg;
         return CLI_GO_ON;
+    case OPT_DEVICE:
+        return read_device(options, optarg);
     case OPT_RUN:
         options->run = optarg;
         return CLI_GO_ON;
@@ -147,13 +167,27 @@ static int parse_one(struct tune_options *options, int option)
     }
 }
 
+/* What only one of the two has, and what differs where nothing was said. */
+static int options_settle(struct tune_options *options)
+{
+    if (options->cuda && (options->algo || options->machine || options->run))
+        return cli_usage("--device cuda: --algo, --machine and --run are of the host");
+    if (options->cuda && options->nnranks > 1)
+        return cli_usage("--device cuda: -n takes one number of devices");
+    if (!options->cuda && options->nnranks == 0) {
+        options->nranks[0] = 2;
+        options->nranks[1] = 4;
+        options->nnranks = 2;
+    }
+    if (options->max_bytes == 0)
+        options->max_bytes = (uint64_t)(options->cuda ? 256 : 16) << 20;
+    return CLI_GO_ON;
+}
+
 int tune_options_parse(struct tune_options *options, int argc, char **argv)
 {
     *options = (struct tune_options){
-        .nranks = {2, 4},
-        .nnranks = 2,
         .rounds = 3,
-        .max_bytes = 16 << 20,
         .column = "time_us_min",
     };
     int option;
@@ -164,5 +198,5 @@ int tune_options_parse(struct tune_options *options, int argc, char **argv)
     }
     if (optind < argc)
         return cli_usage("'%s' is no option", argv[optind]);
-    return CLI_GO_ON;
+    return options_settle(options);
 }

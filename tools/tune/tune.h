@@ -17,11 +17,12 @@ struct tune_sweep {
 };
 
 struct tune_options {
+    bool cuda;           /* tune calls on devices; else those on this host */
     const char *out;     /* NULL: standard output */
     const char *machine; /* this host as twill-topo wrote it; NULL: look at it */
     const char *cost;    /* table to begin with; NULL: as everywhere */
     int nranks[TUNE_RANKS_MOST];
-    int nnranks;
+    int nnranks; /* 0: of devices, as many as there are */
     int rounds;
     uint64_t max_bytes;     /* 0: as is usual there */
     const char *run, *perf; /* programs; NULL: beside this one, or in PATH */
@@ -69,6 +70,44 @@ enum twill_status tune_program_run(char *const argv[], char *const variables[]);
 /** A new one for temporary files. From here on signals that ask this program to end are passed on
  * to what it runs, and end it with an error. */
 enum twill_status tune_folder_make(char folder[TUNE_PATH_BYTES]);
+
+/* ---- calls on devices ----------------------------------------------------------------------- */
+
+/* What a call on devices took. */
+struct tune_call {
+    enum tw_cost_proto proto;
+    enum tw_coll coll;
+    int nranks;
+    uint64_t bytes; /* of a block */
+    uint32_t blocks;
+    double time_us;
+};
+struct tune_calls {
+    struct tune_call *at; /* owned */
+    size_t count, room;
+};
+
+/** Samples, fit, file: what main does for the host. */
+enum twill_status tune_device(const struct tune_options *options);
+/**
+ * Add the rows of a CSV file of twill-perf, of calls in one process, one rank a device, out of
+ * place; of equal cases the least time stays. What says nothing of one protocol is passed over.
+ * @param cut  devices did not reach each other
+ */
+enum twill_status tune_calls_read(struct tune_calls *calls, const char *path, int nranks,
+                                  const char *column, bool cut);
+/** Run twill-perf over the devices of this host, with each protocol made the cheapest in turn. */
+enum twill_status tune_calls_measure(const struct tune_options *options, int nranks,
+                                     const struct tw_cost_table *table, struct tune_calls *calls);
+/**
+ * Fit starts and rates of every protocol that calls speak of: least squares of the logarithm of
+ * predicted / measured (Huber), by trying steps of each row. What they say nothing of stays.
+ * @param table  in: where to begin; out: the fit
+ */
+void tune_calls_fit(const struct tune_calls *calls, struct tw_cost_table *table);
+/** @return cases of the protocol */
+size_t tune_calls_quality(const struct tune_calls *calls, const struct tw_cost_table *table,
+                          enum tw_cost_proto proto, struct tune_quality *quality);
 
 /** Solve a x = b for a symmetric positive definite a [n][n]; b becomes x. @return false: it is not
  * positive definite. a is spoilt. */
