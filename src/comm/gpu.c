@@ -122,6 +122,7 @@ enum twill_status tw_gpu_create(struct twill_comm *comm, const struct tw_ctl_pee
     gpu->comm = comm;
     gpu->device = comm->args.device;
     gpu->source.fd = -1;
+    tw_gpu_shape_init(gpu);
     gpu->all_here = true;
     for (int r = 0; r < comm->size; r++) {
         gpu->here[r] = same_proc(&peers[r], &peers[comm->rank]);

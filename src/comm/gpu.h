@@ -101,6 +101,9 @@ struct tw_gpu {
     void *arrived, *copied;    /* owned: events before a call in a group, and behind its copies */
     uint32_t given[TW_GK_RANKS_MAX][2]; /* receives from a rank, and sends to it, so far */
     bool half;                          /* a call has begun, and could not be brought to its end */
+    /* sums by pushes (gpu_shape.c) */
+    uint64_t push_from;  /* bytes of what a rank sums, from which on two ranks push; 0: never */
+    uint32_t push_chunk; /* bytes of a chunk, whole units, at most */
     /* the watch over kernels, in the control thread (gpu_watch.c) */
     struct tw_source source;
     bool watched;
@@ -215,9 +218,12 @@ char *tw_gpu_reg_peer(const struct tw_gpu *gpu, uint64_t word, int rank);
 struct tw_gpu_shape {
     enum tw_gk_kernel kernel;
     uint32_t blocks, threads;
-    bool promised; /* by copy engines: where peers' outputs lie follows from registrations */
+    bool promised;  /* by copy engines: where peers' outputs lie follows from registrations */
+    uint32_t chunk; /* bytes that two ranks push at once; 0: they do not */
 };
 
+/** From which size on two ranks push. */
+void tw_gpu_shape_init(struct tw_gpu *gpu);
 /** Kernel and launch of a collective, from what is equal on all ranks. */
 void tw_gpu_shape(const struct tw_gpu *gpu, const struct tw_call *call, struct tw_gpu_shape *shape);
 /** The same, of those that copy engines serve if they are expected to (tw_gpu_copy_expected). */

@@ -16,6 +16,11 @@ _Static_assert(TW_GK_PREMUL == TW_REDOP_PREMUL_SUM, "kernels know created sums b
 #define DIRECT_BLOCKS_MOST 64u
 #define RING_BLOCKS_MOST (TW_GK_SLOTS_MAX / TW_GK_SLOTS / 2) /* a block's groups make two rings */
 #define UNIT_BYTES 8u                                        /* of a line's payload */
+#define PUSH_FROM ((uint64_t)16 << 20) /* of what a rank sums: below, reads are as fast */
+#define PUSH_BLOCKS_MOST 128u
+#define PUSH_CHUNK ((uint32_t)64 << 10) /* and worth a block */
+#define PUSH_CHUNKS_LEAST 2u            /* of a block: some are pushed while others are summed */
+#define PUSH_ROUND ((uint64_t)32 << 10) /* bytes that all threads of a block load at once */
 
 /* Which blocks go where. */
 struct traffic {
@@ -163,6 +168,30 @@ static void shape_blocks(const struct tw_gpu *gpu, const struct tw_call *call, u
     }
 }
 
+void tw_gpu_shape_init(struct tw_gpu *gpu)
+{
+    gpu->push_from = PUSH_FROM;
+    gpu->push_chunk = PUSH_CHUNK;
+}
+
+/* Where two ranks would read, and have much to: they push. Whether ranks are in place, each knows
+ * of itself alone: their kernels tell each other, and read where one of them is. */
+static void shape_pushes(const struct tw_gpu *gpu, enum tw_coll coll, uint64_t bytes,
+                         struct tw_gpu_shape *shape)
+{
+    const uint64_t share = shape->kernel == TW_GK_DIRECT_ALL ? bytes / 2 : bytes;
+    const uint64_t chunk = gpu->push_chunk;
+
+    if (gpu->comm->size != 2 || gpu->push_from == 0 || share < gpu->push_from ||
+        coll == TW_COLL_REDUCE ||
+        (shape->kernel != TW_GK_DIRECT_ALL && shape->kernel != TW_GK_DIRECT_SCATTER))
+        return;
+    shape->blocks = least((share + chunk - 1) / chunk, most_blocks(gpu, PUSH_BLOCKS_MOST));
+    const uint64_t each = share / shape->blocks / PUSH_CHUNKS_LEAST;
+
+    shape->chunk = least((each + PUSH_ROUND - 1) / PUSH_ROUND * PUSH_ROUND, gpu->push_chunk);
+}
+
 /* Ranks may know of their own blocks only, and where they know all of them, what they think of
  * others' is compared pair by pair: nothing rests on counts. */
 static void shape_pairs(const struct tw_gpu *gpu, bool reduces, struct tw_gpu_shape *shape)
@@ -178,6 +207,7 @@ void tw_gpu_shape(const struct tw_gpu *gpu, const struct tw_call *call, struct t
     const uint64_t bytes = info->count * tw_type_bytes(info->type);
 
     shape->promised = false;
+    shape->chunk = 0;
     if (tw_gpu_plan_forced(gpu, call)) {
         shape->kernel = TW_GK_PLAN;
         shape->threads = TW_GK_THREADS_MOST;
@@ -188,6 +218,7 @@ void tw_gpu_shape(const struct tw_gpu *gpu, const struct tw_call *call, struct t
         tw_gpu_copy_shape(true, shape);
     } else {
         shape_blocks(gpu, call, bytes, shape);
+        shape_pushes(gpu, info->coll, bytes, shape);
     }
 }
 
@@ -226,7 +257,12 @@ static const char *const proto_names[TW_GK_KERNELS] = {
     [TW_GK_COPY_OWN] = "copy",
 };
 
-const char *tw_gpu_algo_name(const struct tw_gpu_shape *shape) { return algo_names[shape->kernel]; }
+const char *tw_gpu_algo_name(const struct tw_gpu_shape *shape)
+{
+    if (shape->chunk != 0) /* unless a rank is in place */
+        return shape->kernel == TW_GK_DIRECT_ALL ? "two_shot_put" : "direct_put";
+    return algo_names[shape->kernel];
+}
 
 const char *tw_gpu_proto_name(const struct tw_gpu_shape *shape)
 {
@@ -255,6 +291,18 @@ static void reach_out(const struct tw_gpu *gpu, const struct tw_call *call, uint
     out->out_word =
         gpu->all_here ? (uint64_t)(uintptr_t)call->out : tw_gpu_reg_word(gpu, call->out, bytes);
     out->direct = out->out_word != 0 || out->in_word != 0;
+}
+
+/* Not in place: the peer may write to the output before this rank has read the input. Memory that
+ * is mapped at two addresses is taken for two buffers: what a kernel finds that uses both, CUDA
+ * does not say. */
+static void reach_apart(const struct tw_call *call, uint64_t in_bytes, uint64_t out_bytes,
+                        struct tw_gk_call *out)
+{
+    const uint64_t in = (uint64_t)(uintptr_t)call->in, to = (uint64_t)(uintptr_t)call->out;
+
+    if (out->out_word != 0 && (in + in_bytes <= to || to + out_bytes <= in))
+        out->in_word |= TW_GK_APART;
 }
 
 /* Kernels that are chosen only where everybody's output is reached. */
@@ -304,6 +352,9 @@ void tw_gpu_fill(const struct tw_gpu *gpu, const struct tw_call *call,
         ((shape->kernel == TW_GK_RING_ALL || shape->kernel == TW_GK_RING_MOVE) && traffic.takes &&
          output_is_free(&traffic, call)))
         reach_out(gpu, call, traffic.many_out ? bytes * (uint64_t)gpu->comm->size : bytes, out);
+    out->chunk = shape->chunk;
+    if (out->chunk != 0)
+        reach_apart(call, traffic.many_in ? bytes * (uint64_t)gpu->comm->size : bytes, bytes, out);
     if (shape->kernel == TW_GK_COPY_BEGIN && traffic.takes)
         reach_copies(gpu, call, shape->promised,
                      traffic.many_out ? bytes * (uint64_t)gpu->comm->size : bytes, out);

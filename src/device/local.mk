@@ -20,7 +20,7 @@ cuda_sources = src/device/cuda/probe.cu src/device/cuda/probe.h src/device/cuda/
 	src/device/cuda/number.cuh src/device/cuda/value.cuh src/device/cuda/adder.cuh \
 	src/device/cuda/turn.cuh src/device/cuda/plan.cuh \
 	src/device/cuda/reduce_line.cuh src/device/cuda/reduce_ring.cuh src/device/cuda/reduce_direct.cuh \
-	src/device/cuda/reduce.cuh src/device/cuda/reduce_int.cu src/device/cuda/reduce_long.cu \
+	src/device/cuda/push.cuh src/device/cuda/reduce.cuh src/device/cuda/reduce_int.cu src/device/cuda/reduce_long.cu \
 	src/device/cuda/reduce_float.cu src/device/cuda/reduce_half.cu src/device/cuda/reduce_quarter.cu
 cuda_stand_in = src/device/cuda/probe_none.c src/device/cuda/probe.h src/device/cuda/launch_none.c src/device/cuda/launch.h src/device/cuda/wire.h
 if HAVE_CUDA

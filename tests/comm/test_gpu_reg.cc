@@ -113,6 +113,30 @@ TEST_F(GpuReg, OutputsThatNobodyElseWritesNeedNotBeRegistered)
     EXPECT_EQ(fake::launches().back().kernel, TW_GK_DIRECT_SCATTER);
 }
 
+/* Of a reduce_scatter that is pushed the output too, or its rank does not say that it may be. */
+TEST_F(GpuReg, PushedOutputsAreRegistered)
+{
+    make({0, 1});
+    apart();
+    std::vector<void *> at = {buffer(0, 3 * count_), buffer(1, 3 * count_)};
+    char *mine = static_cast<char *>(at[0]);
+    char *other = buffer(0, count_);
+    ASSERT_EQ(enlist(at, 3 * count_), TWILL_OK) << texts_[0];
+    gpu(0)->push_from = 1;
+    const auto word = [&](char *out) {
+        EXPECT_EQ(
+            twill_reduce_scatter(mine, out, count_, TWILL_INT8, TWILL_SUM, comms_[0], nullptr),
+            TWILL_OK);
+        const auto launch = fake::launches().back();
+        EXPECT_EQ(launch.kernel, TW_GK_DIRECT_SCATTER);
+        EXPECT_NE(launch.launch.call[0].chunk, 0u) << "as the other rank sees it";
+        return launch.launch.call[0].in_word;
+    };
+    EXPECT_EQ(word(mine + 2 * count_), TW_GK_REGISTERED | TW_GK_APART);
+    EXPECT_EQ(word(other), TW_GK_REGISTERED);
+    EXPECT_EQ(word(mine), TW_GK_REGISTERED) << "in place";
+}
+
 /* A record names them by registration: what peers make of it is the address that they have. */
 TEST_F(GpuReg, RecordsSayWhichRegistrationAndWhereInIt)
 {

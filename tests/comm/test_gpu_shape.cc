@@ -55,6 +55,7 @@ class Rank
         gpu_->comm = comm_.get();
         gpu_->most_blocks = most_blocks;
         gpu_->all_here = all_here;
+        tw_gpu_shape_init(gpu_.get());
         gpu_->base.rank = rank;
         gpu_->base.size = size;
         tw_cost_table_default(&gpu_->costs);
@@ -167,6 +168,38 @@ TEST(GpuShape, CreatedSumsDoNotReadPeersInputs)
     EXPECT_EQ(kernel(TW_COLL_ALL_REDUCE, 8), TW_GK_LINE_REDUCE);
 }
 
+/* Sums of two ranks, from 16 MiB for each to sum on: both come to the same, in place or not. */
+TEST(GpuShape, TwoRanksPushLargeSums)
+{
+    const size_t each = (size_t)16 << 20;
+    for (int size : {1, 2, 3})
+        for (bool all_here : {false, true})
+            for (enum tw_coll coll : served)
+                for (twill_redop_t op : {TWILL_SUM, TWILL_MAX, (twill_redop_t)TW_REDOP_PREMUL_SUM})
+                    for (size_t share : {each - 2, each, 3 * each + 10, (size_t)1 << 34}) {
+                        const Rank first(0, size, 132, all_here),
+                            last(size - 1, size, 132, all_here);
+                        const size_t count =
+                            share / 2 * (coll == TW_COLL_ALL_REDUCE ? (size_t)size : 1);
+                        const auto shape =
+                            first.shape(first.call(coll, count, TWILL_FLOAT16, op, 0));
+                        const auto other = last.shape(last.call(coll, count, TWILL_FLOAT16, op, 0));
+                        const bool pushes =
+                            size == 2 && all_here && share >= each && op != TW_REDOP_PREMUL_SUM &&
+                            (coll == TW_COLL_ALL_REDUCE || coll == TW_COLL_REDUCE_SCATTER);
+                        ASSERT_EQ(shape.chunk != 0, pushes)
+                            << tw_coll_name(coll) << " size " << size << " share " << share;
+                        ASSERT_EQ(shape.chunk, other.chunk);
+                        ASSERT_EQ(shape.blocks, other.blocks);
+                        if (!pushes)
+                            continue;
+                        ASSERT_EQ(shape.chunk, 65536u);
+                        ASSERT_EQ(shape.blocks, 128u);
+                        ASSERT_STREQ(tw_gpu_algo_name(&shape),
+                                     coll == TW_COLL_ALL_REDUCE ? "two_shot_put" : "direct_put");
+                    }
+}
+
 TEST(GpuShape, BlocksAndThreadsKeepToTheirBounds)
 {
     for (int size : sizes)
@@ -185,7 +218,7 @@ TEST(GpuShape, BlocksAndThreadsKeepToTheirBounds)
                         if (shape.kernel == TW_GK_LINE_REDUCE || shape.kernel == TW_GK_LINE_MOVE)
                             continue;
                         ASSERT_EQ(shape.threads, 512u);
-                        ASSERT_LE(shape.blocks, 64u);
+                        ASSERT_LE(shape.blocks, shape.chunk != 0 ? 128u : 64u);
                     }
             }
 }
@@ -401,12 +434,42 @@ TEST(GpuFill, ARankThatTakesNothingIsNotWrittenTo)
         }
 }
 
+/* Each rank says of itself whether its buffers are apart: it is not in place. */
+TEST(GpuFill, RanksSayWhetherTheyAreInPlace)
+{
+    const size_t bytes = (size_t)64 << 20;
+    char *const at = reinterpret_cast<char *>((uintptr_t)1 << 40); /* of nothing: only named */
+    for (enum tw_coll coll : {TW_COLL_ALL_REDUCE, TW_COLL_REDUCE_SCATTER})
+        for (int r = 0; r < 2; r++) {
+            const Rank rank(r, 2, 132, true);
+            const size_t in_bytes = coll == TW_COLL_ALL_REDUCE ? bytes : 2 * bytes;
+            auto call = rank.call(coll, bytes, TWILL_INT8, TWILL_SUM, 0);
+            const auto says = [&](char *in, char *out) {
+                call.in = in;
+                call.out = out;
+                const auto told = rank.fill(call);
+                EXPECT_NE(told->chunk, 0u);
+                EXPECT_EQ(told->in_word & ~TW_GK_APART, (uint64_t)(uintptr_t)in);
+                EXPECT_EQ(told->out_word, (uint64_t)(uintptr_t)out);
+                return (told->in_word & TW_GK_APART) != 0;
+            };
+            EXPECT_TRUE(says(at, at + in_bytes)) << "next to each other";
+            EXPECT_TRUE(says(at + bytes, at));
+            EXPECT_FALSE(says(at, at + (coll == TW_COLL_ALL_REDUCE ? 0 : (size_t)r * bytes)));
+            call.info.count = 1 << 20;
+            call.in = at;
+            call.out = at + in_bytes;
+            EXPECT_EQ(rank.fill(call)->in_word, (uint64_t)(uintptr_t)at) << "of a call that reads";
+            call.info.count = bytes;
+        }
+}
+
 /* ---- names ---------------------------------------------------------------------------------- */
 
 TEST(GpuShape, EveryKernelHasItsNames)
 {
     for (int kernel = 0; kernel < TW_GK_KERNELS; kernel++) {
-        const struct tw_gpu_shape shape = {(enum tw_gk_kernel)kernel, 1, 64, false};
+        const struct tw_gpu_shape shape = {(enum tw_gk_kernel)kernel, 1, 64, false, 0};
         ASSERT_NE(tw_gpu_algo_name(&shape), nullptr);
         ASSERT_NE(tw_gpu_proto_name(&shape), nullptr);
         EXPECT_LT(strlen(tw_gpu_algo_name(&shape)), sizeof twill_choice::algo);

@@ -41,6 +41,7 @@ const uint64_t EACH = 12; /* cases of a communicator */
 Shape draw_shape(uint64_t seed)
 {
     static const uint32_t lines[] = {16, 256, 4096}, slots[] = {16, 64, 144, 1040, 8192};
+    static const uint32_t chunks[] = {0, 16, 144, 8208};
     Random random(mix(seed * 2 + 1));
     Shape shape;
 
@@ -54,6 +55,7 @@ Shape draw_shape(uint64_t seed)
     shape.copies = shape.way == DIRECT && random.one_in(2);
     if (random.one_in(2))
         shape.cheap = (int)random.below(TW_COST_PROTO_WRITES + 1);
+    shape.chunk_bytes = chunks[random.below(4)];
     return shape;
 }
 

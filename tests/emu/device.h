@@ -20,6 +20,7 @@
 #define __noinline__ __attribute__((noinline))
 
 static inline void __syncthreads() { (void)emu::meet(0, blockDim.x, false); }
+static inline int __syncthreads_or(int mine) { return emu::meet(0, blockDim.x, mine != 0); }
 
 /* ---- memory ---- */
 

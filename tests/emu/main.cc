@@ -12,7 +12,8 @@ namespace
 {
 
 const char QUICK[] =
-    "Kernels.*:Reach.*:Copies.*:Cover.ByPinnedMemory:Cover.ByCopyEngines:Lost.*:Arguments.*:"
+    "Kernels.*:Pushes.*:Reach.*:Copies.*:Cover.ByPinnedMemory:Cover.ByCopyEngines:Lost.*:Arguments."
+    "*:"
     "Devices.*:Mismatch.OneCallMore:P2p."
     "Mismatch:"
     "P2p.AbortEndsTheWait:P2p.ItselfNeedsBoth:P2p.AbortBetweenAPairWithItself:P2p.Arguments:P2p."

@@ -18,9 +18,10 @@ std::string text(const Shape &shape)
 {
     static const char *const ways[WAYS] = {"direct", "rings", "registered"};
     return gpu::format(
-        "%d ranks, placement %d, %s, lines of %u bytes, slots of %u, counters at %#x%s%s",
+        "%d ranks, placement %d, %s, lines of %u bytes, slots of %u, chunks of %u, counters at "
+        "%#x%s%s",
         shape.size, shape.placement, ways[shape.way], shape.line_bytes, shape.slot_bytes,
-        shape.start, shape.copies ? ", copy engines" : "",
+        shape.chunk_bytes, shape.start, shape.copies ? ", copy engines" : "",
         shape.cheap < 0 ? "" : gpu::format(", protocol %d is free", shape.cheap).c_str());
 }
 
@@ -60,6 +61,8 @@ void Small::shorten()
         for (int p = 0; p < TW_COST_PROTO_KERNELS && shape_.cheap >= 0; p++)
             gpu->costs.value[tw_cost_proto_index((enum tw_cost_proto)p, TW_COST_PROTO_START)] =
                 p == shape_.cheap ? 0 : (uint64_t)1 << 40;
+        gpu->push_from = shape_.chunk_bytes != 0;
+        gpu->push_chunk = shape_.chunk_bytes;
         gpu->base.layout.line_each = 2 * shape_.line_bytes;
         gpu->base.layout.ring_each =
             std::min(gpu->base.layout.ring_each, TW_GK_SLOTS_MAX * shape_.slot_bytes);
@@ -97,6 +100,8 @@ static void door_age(struct tw_gk_door *door, uint32_t number)
 static void state_age(struct tw_gk_state *state, int size, uint32_t start)
 {
     state->epoch = start;
+    for (uint32_t &chunks : state->pushed)
+        chunks = start;
     for (int peer = 0; peer < size; peer++)
         for (auto &slot : state->counts[peer])
             slot.sent = slot.taken = start;
@@ -120,7 +125,7 @@ static void memory_age(const struct tw_gk_call *base, char *mem, uint32_t start)
         record_age(&records[(start - 1) & 1], start - 1);
         door_age((struct tw_gk_door *)(mem + TW_GK_DOORS_AT) + peer, start);
         for (int i = 0; i < TW_GK_SLOTS_MAX; i++)
-            flags[peer * TW_GK_SLOTS_MAX + i] = {start, start, start, 0};
+            flags[peer * TW_GK_SLOTS_MAX + i] = {start, start, start, start};
     }
     /* lines of a call soon to come, as they would lie there if none had been swept */
     uint32_t *lines = (uint32_t *)(mem + layout->lines), *ring = (uint32_t *)(mem + layout->ring);

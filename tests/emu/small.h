@@ -25,6 +25,7 @@ struct Shape {
     uint32_t start = 0;        /* of all counters */
     bool copies = false;       /* copy engines serve what is large and moves, in groups */
     int cheap = -1;            /* enum tw_cost_proto that serves whatever it can; -1: as built in */
+    uint32_t chunk_bytes = 0;  /* of sums that two ranks push; 0: they do not */
 };
 std::string text(const Shape &shape);
 

@@ -151,6 +151,36 @@ TEST(Cover, ByCopyEngines)
     }
 }
 
+/* Of two ranks, so large that they push; unless one is in place, which the other does not know. */
+TEST(Cover, LargeSums)
+{
+    World world(place(2, 0));
+
+    for (Kind kind : {ALL_REDUCE, REDUCE_SCATTER})
+        for (unsigned places = 0; places < 3; places++) {
+            Case c;
+
+            c.seed = 100 + places;
+            c.size = 2;
+            c.kind = kind;
+            c.type = places == 1 ? TWILL_FLOAT32 : TWILL_BFLOAT16;
+            c.count =
+                ((size_t)34 << 20) / reference::bytes(c.type) / (kind == ALL_REDUCE ? 1 : 2) + 3;
+            c.rounds = 2;
+            c.threads = true;
+            c.ranks.resize(2);
+            c.ranks[places % 2].in_place = places != 0;
+            c.ranks[1].out_shift = places;
+            step(text(c));
+            try {
+                run_case(c, &world);
+            } catch (const std::exception &e) {
+                FAIL() << e.what() << "\n" << text(c);
+            }
+        }
+    world.destroy();
+}
+
 int cover_ranks(World *world, uint64_t first, uint64_t cases, size_t buffer_bytes)
 {
     Limits limits;

@@ -1,20 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Knows: sums where everybody's input and output can be reached: a rank reads its share of every
- * input.
+ * input, or two ranks push each other's.
  * Never knows: which types there are, how blocks find each other. */
 #ifndef TW_DEVICE_CUDA_REDUCE_DIRECT_CUH
 #define TW_DEVICE_CUDA_REDUCE_DIRECT_CUH
 
 #include "device/cuda/adder.cuh"
+#include "device/cuda/push.cuh"
 
-/* In shared memory: where every rank's input and output lie. */
+/* In shared memory: where every rank's input and output lie. Of a peer that pushes, in the place of
+ * its input: where of this rank's output what it pushes would lie in an input. */
 struct tw_reach {
     const char *in[TW_GK_RANKS_MAX];
     char *out[TW_GK_RANKS_MAX];
+    bool pushes; /* of two ranks; both, or neither */
+    struct tw_pusher pusher;
 };
+
+/* What a rank sums: of every input. */
+template <bool ALL>
+static __device__ inline struct tw_share tw_own_share(const struct tw_gk_call *call, int rank)
+{
+    return ALL ? tw_share_of(call, rank) : tw_share{(uint64_t)rank * call->in_stride, call->bytes};
+}
+
+/* One thread. The peer pushes, and is pushed to. */
+template <bool ALL>
+static __device__ inline void tw_reach_push(const struct tw_block *me, int peer,
+                                            struct tw_reach *reach)
+{
+    const struct tw_gk_call *call = me->call;
+    const struct tw_share theirs = tw_own_share<ALL>(call, peer);
+
+    reach->in[peer] = call->out - (ALL ? 0 : tw_own_share<ALL>(call, call->rank).at);
+    reach->pusher.from = call->in + theirs.at;
+    reach->pusher.to = reach->out[peer] + (ALL ? theirs.at : 0);
+    reach->pusher.bytes = theirs.bytes;
+    tw_pusher_count(me, tw_own_share<ALL>(call, 0).bytes, &reach->pusher);
+}
 
 /* All threads. Peers that take part have begun: what they read is there, what is written to them is
  * free. */
+template <bool ALL>
 static __device__ inline void tw_reach_begin(struct tw_block *me, struct tw_reach *reach)
 {
     const struct tw_gk_call *call = me->call;
@@ -25,14 +52,28 @@ static __device__ inline void tw_reach_begin(struct tw_block *me, struct tw_reac
         reach->in[peer] = peer == call->rank ? call->in : nullptr;
         reach->out[peer] = peer == call->rank ? call->out : nullptr;
     }
-    if (peer < call->size && peer != call->rank && tw_has(call->takes, peer) &&
-        tw_record_match(me, peer, words)) {
-        reach->in[peer] = tw_reached(call, peer, words, TW_GK_WORD_IN);
-        reach->out[peer] = tw_reached(call, peer, words, TW_GK_WORD_OUT);
-        tw_fence();
+    if (peer < call->size && peer != call->rank) {
+        const bool there = tw_has(call->takes, peer) && tw_record_match(me, peer, words);
+        const bool pushes = there && tw_pushes(call, words);
+
+        if (there) {
+            words[TW_GK_WORD_IN + 1] &= ~(uint32_t)(TW_GK_APART >> 32);
+            reach->in[peer] = tw_reached(call, peer, words, TW_GK_WORD_IN);
+            reach->out[peer] = tw_reached(call, peer, words, TW_GK_WORD_OUT);
+            tw_fence();
+        }
+        if (pushes)
+            tw_reach_push<ALL>(me, peer, reach);
+        if (call->chunk != 0)
+            reach->pushes = pushes;
     }
     __syncthreads();
 }
+
+/* A thread's units: from `at` on, `step` bytes from one to the next, those before `end`. */
+struct tw_span {
+    uint64_t at, end, step;
+};
 
 /* Not of created sums: a rank's scalar is known to it alone. */
 template <class N, bool ALL> struct tw_reader {
@@ -44,6 +85,7 @@ template <class N, bool ALL> struct tw_reader {
     const struct tw_reach *reach;
     struct tw_share share; /* of the inputs */
     uint64_t out_at;
+    bool aligned; /* all addresses, by units */
 
     __device__ inline void sum_unit(uint64_t at)
     {
@@ -83,7 +125,7 @@ template <class N, bool ALL> struct tw_reader {
         }
     }
 
-    __device__ inline bool aligned() const
+    __device__ inline bool all_aligned() const
     {
         uint64_t all = share.at | out_at;
 
@@ -92,18 +134,67 @@ template <class N, bool ALL> struct tw_reader {
         return all % sizeof(uint4) == 0;
     }
 
-    __device__ inline void run()
+    __device__ inline void sum_span(struct tw_span span)
+    {
+        const uint64_t all = share.bytes / sizeof(uint4) * sizeof(uint4);
+        const uint64_t whole = all < span.end ? all : span.end;
+
+        if (aligned)
+            for (; span.at + (units - 1) * span.step < whole; span.at += units * span.step)
+                sum_pack(span.at, span.step);
+        for (; span.at < span.end; span.at += span.step)
+            sum_unit(span.at);
+    }
+
+    __device__ inline void begin(const struct tw_reach *all)
+    {
+        reach = all;
+        share = tw_own_share<ALL>(adder.me.call, adder.me.call->rank);
+        out_at = ALL ? share.at : 0;
+        aligned = all_aligned();
+    }
+
+    /* What this rank sums, at once. */
+    __device__ inline struct tw_span span_all() const
     {
         const struct tw_block *me = &adder.me;
-        const uint64_t step = (uint64_t)me->blocks * blockDim.x * sizeof(uint4);
-        const uint64_t whole = share.bytes / sizeof(uint4) * sizeof(uint4);
-        uint64_t at = ((uint64_t)me->block * blockDim.x + threadIdx.x) * sizeof(uint4);
+        const uint64_t first = (uint64_t)me->block * blockDim.x + threadIdx.x;
 
-        if (aligned())
-            for (; at + (units - 1) * step < whole; at += units * step)
-                sum_pack(at, step);
-        for (; at < share.bytes; at += step)
-            sum_unit(at);
+        return {first * sizeof(uint4), share.bytes,
+                (uint64_t)me->blocks * blockDim.x * sizeof(uint4)};
+    }
+
+    __device__ inline struct tw_span span_chunk(uint64_t at) const
+    {
+        const uint64_t end = at + adder.me.call->chunk;
+
+        return {at + threadIdx.x * sizeof(uint4), end < share.bytes ? end : share.bytes,
+                blockDim.x * sizeof(uint4)};
+    }
+
+    /* All at once, or chunk by chunk: the code that sums is most of the kernel, and there once. */
+    __device__ inline void run()
+    {
+        struct tw_block *me = &adder.me;
+        const struct tw_pusher *pusher = &reach->pusher;
+        const bool pushes = me->call->chunk != 0 && reach->pushes;
+        const uint32_t turns = pushes                      ? pusher->chunks + TW_PUSH_AHEAD
+                               : me->dead || tw_failed(me) ? 0
+                                                           : 1;
+
+#pragma unroll 1
+        for (uint32_t turn = 0; turn < turns; turn++) {
+            if (pushes) {
+                tw_push_give(me, pusher, turn);
+                if (turn < TW_PUSH_AHEAD)
+                    continue;
+                if (!tw_push_take(me, pusher, turn - TW_PUSH_AHEAD))
+                    break;
+            }
+            sum_span(pushes ? span_chunk(tw_push_at(me, turn - TW_PUSH_AHEAD)) : span_all());
+        }
+        if (pushes)
+            tw_push_end(me, pusher);
     }
 };
 
@@ -118,12 +209,9 @@ __global__ void __launch_bounds__(TW_GK_THREADS, 1)
     struct tw_block *me = &reader.adder.me;
     const struct tw_gk_call *call = me->call;
 
-    tw_reach_begin(me, &reach);
-    reader.reach = &reach;
-    reader.share = ALL ? tw_share_of(call, call->rank)
-                       : tw_share{(uint64_t)call->rank * call->in_stride, call->bytes};
-    reader.out_at = ALL ? reader.share.at : 0;
-    if (call->takes != 0 && !me->dead && !tw_failed(me))
+    tw_reach_begin<ALL>(me, &reach);
+    reader.begin(&reach);
+    if (call->takes != 0)
         reader.run();
     tw_part(me, call->takes, call->sends);
     tw_compare(me);

@@ -30,6 +30,12 @@
  * raised to the epoch when all of it is. Where every rank's record says where input and output lie,
  * sums need no rings: a rank reads its share of everybody's input, and `ended` says that too.
  *
+ * Pushes (sums of two ranks). Where both records say that the rank's input lies apart from its
+ * output, neither reads the other's: each stores what the other sums right into the other's output,
+ * where the sum comes to lie, chunk by chunk. `pushed`, in the owner's memory, says how many chunks
+ * of a block have come, in all calls so far; in a call both give equally many, so one count in the
+ * state does for both directions.
+ *
  * Sends and receives have no epochs. Those from one rank to another are numbered, from 1 on, modulo
  * 2^32, by a word in each one's state which its kernels advance. The receiver posts what it takes
  * in the sender's memory, some operations ahead; the sender compares, and raises `done` at the
@@ -55,7 +61,8 @@ enum tw_gk_word {
     TW_GK_WORD_PATH,     /* root in the upper half; kernel and blocks in the lower */
     TW_GK_WORD_COUNT,    /* two words: bytes that go to the peer */
     TW_GK_WORD_OUT = 4,  /* two words: where the peer's block goes; 0: by ring; or which plan */
-    TW_GK_WORD_IN = 6,   /* two words: where the input lies; 0: not to be read by peers */
+    TW_GK_WORD_IN = 6,   /* two words: where the input lies; 0: not to be read by peers; and
+                            TW_GK_APART */
     TW_GK_WORD_BACK = 6, /* or, where blocks differ: bytes that are expected of the peer */
     TW_GK_WORDS = 8
 };
@@ -72,7 +79,7 @@ struct tw_gk_flags {
     uint32_t drained; /* uses of the slot at q that q has read */
     uint32_t filled;  /* uses of the slot here that q has written */
     uint32_t ended;   /* epoch of which q's group has written all to this rank's output */
-    uint32_t unused;
+    uint32_t pushed;  /* chunks that q's block has stored into this rank's output */
 };
 
 /* What peer q and this rank tell each other of sends and receives: number n at n % TW_GK_POSTS. */
@@ -116,6 +123,7 @@ struct tw_gk_state {
     uint32_t words[2][TW_GK_WORDS];            /* records of calls in turn, the last one's too */
     struct tw_gk_way ways[TW_GK_RANKS_MAX][2]; /* sends, receives */
     uint32_t pieces[TW_GK_RANKS_MAX][TW_GK_POSTS]; /* sent so far, of sends that go on */
+    uint32_t pushed[TW_GK_BLOCKS_MAX]; /* chunks of each block, in calls that push; as many came */
     /* memory ends behind those of the last rank that there is */
     struct tw_gk_counts counts[TW_GK_RANKS_MAX][TW_GK_SLOTS_MAX];
 };
@@ -147,6 +155,9 @@ struct tw_gk_host {
  * the slot of a registration and the bytes from its start. */
 #define TW_GK_REGISTERED (UINT64_C(1) << 63)
 #define TW_GK_SLOT_SHIFT 48
+/* In the word IN of a call with chunks: the output is reached too, and lies apart from the input,
+ * so that a peer may write there before the input has been read. */
+#define TW_GK_APART (UINT64_C(1) << 62)
 
 /* One rank's call. What small calls need comes first, so that it lies in few lines of the cache for
  * parameters: of these each costs a kernel that starts a miss. */
@@ -172,6 +183,7 @@ struct tw_gk_call {
     uint64_t in_word, out_word;  /* what records say; 0: by ring; of a plan: its hash */
     const uint64_t *bases;       /* [slots][size]: where ranks' registered memory begins */
     struct tw_gk_host *host;
+    uint32_t chunk; /* bytes, whole units: ranks, which are two, push where both are APART; or 0 */
 };
 
 /* A launch: `blocks` blocks, a row of the grid, for each of `ranks` ranks of one device. */
@@ -319,8 +331,8 @@ enum tw_gk_kernel {
     TW_GK_RING_SCATTER,   /* large reduce_scatter and reduce: sums of the blocks that come */
     TW_GK_RING_ALL,       /* large all_reduce: sum of one's share, then everybody gets it */
     TW_GK_RING_MOVE,      /* large: blocks are put in their places */
-    TW_GK_DIRECT_SCATTER, /* as RING_SCATTER and RING_ALL, where everybody reads everybody's input
-                           */
+    TW_GK_DIRECT_SCATTER, /* as RING_SCATTER and RING_ALL, where everybody reads everybody's input,
+                             or two ranks push */
     TW_GK_DIRECT_ALL,
     TW_GK_PUSH_ALL, /* as RING_ALL, where everybody writes to everybody's output: the same kernel */
     TW_GK_SCATTER_V, /* sums of blocks that differ */
