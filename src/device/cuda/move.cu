@@ -84,22 +84,75 @@ static __device__ inline void lines_take(struct tw_block *me, uint32_t thread, u
     }
 }
 
+/* Where all blocks are alike: unit i of that for a peer, or of the own one. */
+static __device__ inline uint2 line_unit(const struct tw_gk_call *call, int peer, uint64_t i)
+{
+    return tw_unit_load<uint2>(call->in + (uint64_t)peer * call->in_stride + i * sizeof(uint2),
+                               tw_unit_bytes<uint2>(call->bytes, i), call->elem_bytes);
+}
+
+/* ahead: unit i of what goes to the next rank. */
+static __device__ inline void line_send(const struct tw_block *me, uint64_t i, uint2 ahead)
+{
+    const struct tw_gk_call *call = me->call;
+
+#pragma unroll 1
+    for (int k = 1; k < call->size; k++) {
+        const int peer = tw_around(call, k);
+
+        if (!tw_has(call->sends, peer))
+            continue;
+        const uint2 unit = k == 1 || call->in_stride == 0 ? ahead : line_unit(call, peer, i);
+        tw_store_pairs(tw_lines(call, peer, call->rank, me->epoch) + i * 16, unit.x, unit.y,
+                       me->epoch);
+    }
+}
+
+/* The own block, where it is not in its place already: by the thread's units, which it has loaded
+ * in part. */
+static __device__ inline void line_own(const struct tw_block *me, uint64_t i, uint2 ahead)
+{
+    const struct tw_gk_call *call = me->call;
+    const uint2 unit = call->in_stride == 0 ? ahead : line_unit(call, call->rank, i);
+
+    tw_unit_store<uint2>(tw_out(me, call->rank) + i * sizeof(uint2), unit,
+                         tw_unit_bytes<uint2>(call->bytes, i), call->elem_bytes);
+}
+
 __global__ void __launch_bounds__(TW_GK_THREADS, 1)
     tw_gk_line_move(const __grid_constant__ struct tw_gk_launch launch)
 {
+    const struct tw_gk_call *call = &launch.call[blockIdx.y];
+    const uint4 state = tw_line_state(&launch);
+    const uint64_t units = (call->bytes + sizeof(uint2) - 1) / sizeof(uint2);
+    const uint32_t each = blockDim.x - TW_CLERKS;
+    const uint64_t first = (uint64_t)blockIdx.x * each + threadIdx.x;
+    const uint64_t step = (uint64_t)gridDim.x * each;
+    const bool moves = !tw_is_clerk() && call->sends != 0 && first < units;
+    const int next = tw_around(call, call->size > 1 ? 1 : 0);
+    uint2 ahead = make_uint2(0, 0), unit;
     struct tw_block me;
 
-    tw_line_begin(&launch, tw_line_state(&launch), &me);
-    const uint32_t threads = tw_line_threads(&me);
-    const uint32_t thread = tw_line_thread(&me);
-
-    if (!tw_is_clerk()) {
-        lines_send(&me, thread, threads);
-        own_move(&me, 0, me.call->bytes, thread, threads);
+    if (moves) /* asked for before anything is waited for */
+        ahead = line_unit(call, next, first);
+    tw_line_begin(&launch, state, &me);
+    unit = ahead;
+#pragma unroll 1
+    for (uint64_t i = first; moves && i < units; i += step) {
+        if (i != first)
+            unit = line_unit(call, next, i);
+        line_send(&me, i, unit);
     }
     tw_line_sent(&me);
+    unit = ahead;
+#pragma unroll 1
+    for (uint64_t i = first; moves && own_moves(&me) && i < units; i += step) {
+        if (i != first && call->in_stride == 0)
+            unit = line_unit(call, next, i);
+        line_own(&me, i, unit);
+    }
     if (!tw_is_clerk())
-        lines_take(&me, thread, threads);
+        lines_take(&me, tw_line_thread(&me), tw_line_threads(&me));
     tw_line_end(&me);
 }
 
