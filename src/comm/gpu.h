@@ -102,7 +102,9 @@ struct tw_gpu {
     uint32_t given[TW_GK_RANKS_MAX][2]; /* receives from a rank, and sends to it, so far */
     bool half;                          /* a call has begun, and could not be brought to its end */
     /* sums by pushes (gpu_shape.c) */
-    uint64_t push_from;  /* bytes of what a rank sums, from which on two ranks push; 0: never */
+    /* bytes of what a rank sums, from which on two ranks push in an all_reduce, and in a
+     * reduce_scatter; 0: never */
+    uint64_t push_from, push_scatter_from;
     uint32_t push_chunk; /* bytes of a chunk, whole units, at most */
     /* the watch over kernels, in the control thread (gpu_watch.c) */
     struct tw_source source;

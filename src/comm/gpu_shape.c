@@ -16,9 +16,12 @@ _Static_assert(TW_GK_PREMUL == TW_REDOP_PREMUL_SUM, "kernels know created sums b
 #define DIRECT_BLOCKS_MOST 64u
 #define RING_BLOCKS_MOST (TW_GK_SLOTS_MAX / TW_GK_SLOTS / 2) /* a block's groups make two rings */
 #define UNIT_BYTES 8u                                        /* of a line's payload */
-#define PUSH_FROM ((uint64_t)16 << 20) /* of what a rank sums: below, reads are as fast */
+/* of what a rank sums: below, reads are as fast */
+#define PUSH_FROM ((uint64_t)8 << 20)
+#define PUSH_SCATTER_FROM ((uint64_t)256 << 20)
 #define PUSH_BLOCKS_MOST 128u
 #define PUSH_CHUNK ((uint32_t)64 << 10) /* and worth a block */
+#define PUSH_LONG ((uint64_t)256 << 20) /* from there on twice as long chunks */
 #define PUSH_CHUNKS_LEAST 2u            /* of a block: some are pushed while others are summed */
 #define PUSH_ROUND ((uint64_t)32 << 10) /* bytes that all threads of a block load at once */
 
@@ -171,6 +174,7 @@ static void shape_blocks(const struct tw_gpu *gpu, const struct tw_call *call, u
 void tw_gpu_shape_init(struct tw_gpu *gpu)
 {
     gpu->push_from = PUSH_FROM;
+    gpu->push_scatter_from = PUSH_SCATTER_FROM;
     gpu->push_chunk = PUSH_CHUNK;
 }
 
@@ -179,17 +183,18 @@ void tw_gpu_shape_init(struct tw_gpu *gpu)
 static void shape_pushes(const struct tw_gpu *gpu, enum tw_coll coll, uint64_t bytes,
                          struct tw_gpu_shape *shape)
 {
-    const uint64_t share = shape->kernel == TW_GK_DIRECT_ALL ? bytes / 2 : bytes;
-    const uint64_t chunk = gpu->push_chunk;
+    const bool all = shape->kernel == TW_GK_DIRECT_ALL;
+    const uint64_t share = all ? bytes / 2 : bytes;
+    const uint64_t from = all ? gpu->push_from : gpu->push_scatter_from;
+    const uint32_t chunk = gpu->push_chunk * (share < PUSH_LONG ? 1 : 2);
 
-    if (gpu->comm->size != 2 || gpu->push_from == 0 || share < gpu->push_from ||
-        coll == TW_COLL_REDUCE ||
-        (shape->kernel != TW_GK_DIRECT_ALL && shape->kernel != TW_GK_DIRECT_SCATTER))
+    if (gpu->comm->size != 2 || from == 0 || share < from || coll == TW_COLL_REDUCE ||
+        (!all && shape->kernel != TW_GK_DIRECT_SCATTER))
         return;
     shape->blocks = least((share + chunk - 1) / chunk, most_blocks(gpu, PUSH_BLOCKS_MOST));
     const uint64_t each = share / shape->blocks / PUSH_CHUNKS_LEAST;
 
-    shape->chunk = least((each + PUSH_ROUND - 1) / PUSH_ROUND * PUSH_ROUND, gpu->push_chunk);
+    shape->chunk = least((each + PUSH_ROUND - 1) / PUSH_ROUND * PUSH_ROUND, chunk);
 }
 
 /* Ranks may know of their own blocks only, and where they know all of them, what they think of

@@ -120,12 +120,12 @@ TEST_F(GpuCall, TheChoiceIsTheKernelThatIsLaunched)
 {
     make({0, 1});
     struct twill_choice choice = TWILL_CHOICE_INIT;
-    for (size_t count : {4, 1 << 22}) {
+    for (size_t count : {4, 1 << 21}) {
         ASSERT_EQ(twill_comm_choice(comms_[0], "all_reduce", count, TWILL_FLOAT32, 0, &choice),
                   TWILL_OK);
         EXPECT_STREQ(choice.algo, count == 4 ? "direct_put" : "two_shot_get");
         EXPECT_STREQ(choice.proto, count == 4 ? "lines" : "direct");
-        EXPECT_GT(choice.predicted_us, count == 4 ? 1 : 50);
+        EXPECT_GT(choice.predicted_us, count == 4 ? 1 : 25);
         EXPECT_LT(choice.predicted_us, count == 4 ? 10 : 200);
         ASSERT_EQ(sum(0, nullptr, count), TWILL_OK);
         EXPECT_EQ(launches().back().launch.blocks, (uint32_t)choice.channels);

@@ -122,7 +122,7 @@ TEST_F(GpuReg, PushedOutputsAreRegistered)
     char *mine = static_cast<char *>(at[0]);
     char *other = buffer(0, count_);
     ASSERT_EQ(enlist(at, 3 * count_), TWILL_OK) << texts_[0];
-    gpu(0)->push_from = 1;
+    gpu(0)->push_scatter_from = 1;
     const auto word = [&](char *out) {
         EXPECT_EQ(
             twill_reduce_scatter(mine, out, count_, TWILL_INT8, TWILL_SUM, comms_[0], nullptr),

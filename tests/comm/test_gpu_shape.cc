@@ -171,12 +171,13 @@ TEST(GpuShape, CreatedSumsDoNotReadPeersInputs)
 /* Sums of two ranks, from 16 MiB for each to sum on: both come to the same, in place or not. */
 TEST(GpuShape, TwoRanksPushLargeSums)
 {
-    const size_t each = (size_t)16 << 20;
+    const size_t each = (size_t)8 << 20, each_scatter = (size_t)256 << 20;
     for (int size : {1, 2, 3})
         for (bool all_here : {false, true})
             for (enum tw_coll coll : served)
                 for (twill_redop_t op : {TWILL_SUM, TWILL_MAX, (twill_redop_t)TW_REDOP_PREMUL_SUM})
-                    for (size_t share : {each - 2, each, 3 * each + 10, (size_t)1 << 34}) {
+                    for (size_t share : {each - 2, each, 3 * each + 10, each_scatter - 2,
+                                         each_scatter, (size_t)1 << 34}) {
                         const Rank first(0, size, 132, all_here),
                             last(size - 1, size, 132, all_here);
                         const size_t count =
@@ -185,15 +186,18 @@ TEST(GpuShape, TwoRanksPushLargeSums)
                             first.shape(first.call(coll, count, TWILL_FLOAT16, op, 0));
                         const auto other = last.shape(last.call(coll, count, TWILL_FLOAT16, op, 0));
                         const bool pushes =
-                            size == 2 && all_here && share >= each && op != TW_REDOP_PREMUL_SUM &&
-                            (coll == TW_COLL_ALL_REDUCE || coll == TW_COLL_REDUCE_SCATTER);
+                            size == 2 && all_here && op != TW_REDOP_PREMUL_SUM &&
+                            ((coll == TW_COLL_ALL_REDUCE && share >= each) ||
+                             (coll == TW_COLL_REDUCE_SCATTER && share >= each_scatter));
                         ASSERT_EQ(shape.chunk != 0, pushes)
                             << tw_coll_name(coll) << " size " << size << " share " << share;
                         ASSERT_EQ(shape.chunk, other.chunk);
                         ASSERT_EQ(shape.blocks, other.blocks);
                         if (!pushes)
                             continue;
-                        ASSERT_EQ(shape.chunk, 65536u);
+                        ASSERT_EQ(shape.chunk, share < 2 * each       ? 32768u
+                                               : share < each_scatter ? 65536u
+                                                                      : 131072u);
                         ASSERT_EQ(shape.blocks, 128u);
                         ASSERT_STREQ(tw_gpu_algo_name(&shape),
                                      coll == TW_COLL_ALL_REDUCE ? "two_shot_put" : "direct_put");
@@ -437,7 +441,7 @@ TEST(GpuFill, ARankThatTakesNothingIsNotWrittenTo)
 /* Each rank says of itself whether its buffers are apart: it is not in place. */
 TEST(GpuFill, RanksSayWhetherTheyAreInPlace)
 {
-    const size_t bytes = (size_t)64 << 20;
+    const size_t bytes = (size_t)512 << 20;
     char *const at = reinterpret_cast<char *>((uintptr_t)1 << 40); /* of nothing: only named */
     for (enum tw_coll coll : {TW_COLL_ALL_REDUCE, TW_COLL_REDUCE_SCATTER})
         for (int r = 0; r < 2; r++) {

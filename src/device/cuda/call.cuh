@@ -44,6 +44,12 @@ static __device__ inline void tw_guard(struct tw_block *me, int peer)
     me->before[1] = second;
 }
 
+/* The first words of a rank's state: have the peers' records of its last call been seen? */
+static __device__ inline bool tw_is_met(uint4 state)
+{
+    return (state.x % 2 == 0 ? state.z : state.w) == state.x;
+}
+
 /* All threads. Finds the block's rank and epoch, in a call that has begun or is about to. */
 static __device__ inline void tw_resume(const struct tw_gk_launch *launch,
                                         const struct tw_gk_pair *pairs, struct tw_block *me)
@@ -58,9 +64,10 @@ static __device__ inline void tw_resume(const struct tw_gk_launch *launch,
     me->ring = me->block * (blockDim.x / TW_GK_GROUP) + threadIdx.x / TW_GK_GROUP;
     me->rings = gridDim.x * (blockDim.x / TW_GK_GROUP);
     me->thread = (int)(threadIdx.x % TW_GK_GROUP);
-    me->epoch = tw_load(&call->state->epoch) + 1;
+    const uint4 state = tw_load_four(&call->state->epoch);
+    me->epoch = state.x + 1;
+    me->met = tw_is_met(state);
     me->dead = false;
-    me->met = false;
     me->words = nullptr;
     me->keeps = threadIdx.x == 0 && me->blocks == 1;
 }
@@ -77,7 +84,8 @@ static __device__ inline void tw_begin(const struct tw_gk_launch *launch,
     tw_resume(launch, pairs, me);
     const struct tw_gk_call *call = me->call;
     if (peer < call->size && peer != call->rank) {
-        tw_guard(me, peer);
+        if (!me->met)
+            tw_guard(me, peer);
         if (me->block == 0)
             tw_record_write(me, peer);
     }
@@ -94,7 +102,7 @@ static __device__ inline void tw_compare_before(const struct tw_block *me, int p
     const uint32_t *mine = me->call->state->words[(me->epoch - 1) & 1];
     uint32_t theirs[TW_GK_WORDS];
 
-    if (me->dead ||
+    if (me->met || me->dead ||
         (mine[TW_GK_WORD_CALL] == me->before[0] && mine[TW_GK_WORD_PATH] == me->before[1]))
         return;
     if (tw_record_read(me, peer, me->epoch - 1, theirs))
@@ -117,17 +125,22 @@ static __device__ inline void tw_part(struct tw_block *me, uint64_t tells, uint6
         tw_wait_ended(me, peer);
 }
 
-/* All threads: is every peer that this rank takes from in the same call? */
+/* All threads: is every peer that this rank takes from in the same call, and have all said so? */
 static __device__ inline void tw_compare(struct tw_block *me)
 {
+    const struct tw_gk_call *call = me->call;
     const int peer = (int)threadIdx.x;
     uint32_t words[TW_GK_WORDS];
+    bool missed = false;
 
-    if (me->block != 0 || peer >= me->call->size || peer == me->call->rank)
+    if (me->block != 0)
         return;
-    tw_compare_before(me, peer);
-    if (tw_has(me->call->takes, peer))
-        tw_record_match(me, peer, words);
+    if (peer < call->size && peer != call->rank) {
+        tw_compare_before(me, peer);
+        missed = !tw_has(call->takes, peer) || !tw_record_match(me, peer, words);
+    }
+    if (__syncthreads_or(missed) == 0 && peer == 0)
+        tw_store(&call->state->met[me->epoch & 1], me->epoch);
 }
 
 #define TW_EPOCH_SWEEP 0x3fffffffu

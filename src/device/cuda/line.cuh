@@ -98,7 +98,7 @@ static __device__ inline void tw_line_begin(const struct tw_gk_launch *launch, u
     me->dead = false;
     me->words = nullptr;
     me->epoch = state.x + 1;
-    me->met = (state.x % 2 == 0 ? state.z : state.w) == state.x;
+    me->met = tw_is_met(state);
     if (__builtin_expect(!me->met, 0)) {
         if (tw_is_clerk()) {
             const struct tw_guarded guarded = tw_line_guard(call, me->epoch);

@@ -35,11 +35,8 @@ static __device__ inline void tw_line_send(const tw_adder<N> *adder, uint64_t i,
     }
 }
 
-/* rehearses: of the own unit alone, which nobody is waited for. That fetches the instructions while
- * what peers send is on its way, so that the sum finds them at hand; it overwrites what this left.
- */
 template <class N>
-static __device__ inline void tw_line_sum(tw_adder<N> *adder, uint64_t i, uint2 own, bool rehearses)
+static __device__ inline void tw_line_sum(tw_adder<N> *adder, uint64_t i, uint2 own)
 {
     struct tw_block *me = &adder->me;
     const struct tw_gk_call *call = me->call;
@@ -47,7 +44,7 @@ static __device__ inline void tw_line_sum(tw_adder<N> *adder, uint64_t i, uint2 
     const auto get = [&](int rank) {
         uint2 unit = given;
 
-        if (rank != call->rank && !rehearses)
+        if (rank != call->rank)
             tw_line_wait(me, rank, i, &unit);
         return unit;
     };
@@ -92,15 +89,11 @@ __global__ void __launch_bounds__(TW_GK_THREADS, 1)
     }
     tw_line_sent(&adder.me);
     unit = own;
-    bool rehearses = launch.blocks != 0; /* it does: but that is not to become code of its own */
 #pragma unroll 1
-    for (uint64_t i = first; moves && call->takes != 0 && i < units;) {
+    for (uint64_t i = first; moves && call->takes != 0 && i < units; i += step) {
         if (i != first)
             unit = tw_line_own<N>(call, i);
-        tw_line_sum(&adder, i, unit, rehearses);
-        if (!rehearses)
-            i += step;
-        rehearses = false;
+        tw_line_sum(&adder, i, unit);
     }
     tw_line_end(&adder.me);
 }
