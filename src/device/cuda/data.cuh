@@ -135,7 +135,7 @@ static __device__ inline void tw_copy_as(char *dst, const char *src, uint64_t by
             to[i + k * (uint64_t)threads] = unit[k];
     }
     /* at most three are left, whose loads are under way at once too */
-    T rest[3];
+    T rest[3] = {}; /* else it would be kept from call to call */
 #pragma unroll
     for (int k = 0; k < 3; k++)
         if (i + k * (uint64_t)threads < count)
