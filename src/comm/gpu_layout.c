@@ -23,7 +23,7 @@ struct tw_gk_layout tw_gpu_layout(int size, const struct tw_gpu_parts *parts)
                                   .plan_fifo_each = parts->plan_fifo_each,
                                   .plan_scratch = parts->plan_scratch};
     const uint32_t peers = (uint32_t)size - 1;
-    const uint32_t flags = (uint32_t)size * TW_GK_SLOTS_MAX * (uint32_t)sizeof(struct tw_gk_flags);
+    const uint32_t flags = (uint32_t)size * (uint32_t)sizeof(struct tw_gk_flags);
 
     layout.lines = round_up(TW_GK_FLAGS_AT + flags);
     layout.ring = layout.lines + 2 * peers * layout.line_each;

@@ -11,7 +11,7 @@ _Static_assert(TW_GK_COLL_P2P == TW_COLL_P2P, "kernels know sends and receives b
 _Static_assert(sizeof(struct tw_gk_launch_p2p) <= 32764, "what a kernel's parameters can be");
 
 #define GROUP_BYTES ((uint64_t)8 << 10)                /* worth a group of threads */
-#define BY_SLOTS_MOST ((uint32_t)TW_GK_SLOTS_MAX)      /* groups of a list that goes by slots */
+#define WARPS_EACH (TW_GK_GROUP / TW_GK_WARP)          /* of a group */
 #define GROUPS_EACH (TW_GK_THREADS_MOST / TW_GK_GROUP) /* of a block */
 
 /* A list: what goes to a peer, what comes from it, or what the rank sends to itself. */
@@ -85,13 +85,21 @@ enum twill_status tw_gpu_p2p_check(const struct tw_gpu *gpu, const struct tw_ite
 /* ---- threads -----------------------------------------------------------------------------------
  */
 
+/* Groups of a list that goes by slots: each warp has a slot. */
+static uint32_t by_slots_most(const struct tw_gpu *gpu)
+{
+    const uint32_t slots = gpu->base.layout.ring_each / TW_GK_SLOT_BYTES;
+
+    return (slots < TW_GK_SLOTS_MAX ? slots : TW_GK_SLOTS_MAX) / WARPS_EACH;
+}
+
 /* Groups of threads that a list would have if it were alone. */
 static uint32_t groups_wanted(const struct cut *cut, int peer, bool is_recv)
 {
     const struct list *list = &cut->lists[peer][is_recv];
     const bool here = cut->gpu->here[peer];
     const uint64_t groups = (list->most_bytes + GROUP_BYTES - 1) / GROUP_BYTES;
-    uint32_t most = here ? tw_gpu_p2p_groups(cut->gpu) : BY_SLOTS_MOST;
+    uint32_t most = here ? tw_gpu_p2p_groups(cut->gpu) : by_slots_most(cut->gpu);
 
     if (here && is_recv)
         most = 1; /* the sender does it all */

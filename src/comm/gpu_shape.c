@@ -14,8 +14,8 @@ _Static_assert(TW_GK_PREMUL == TW_REDOP_PREMUL_SUM, "kernels know created sums b
 #define LINE_BLOCKS_MOST 128u
 #define PLAN_BLOCKS_MOST 16u
 #define DIRECT_BLOCKS_MOST 64u
-#define RING_BLOCKS_MOST (TW_GK_SLOTS_MAX / TW_GK_SLOTS / 2) /* a block's groups make two rings */
-#define UNIT_BYTES 8u                                        /* of a line's payload */
+#define RING_BLOCKS_MOST 64u /* a block's warps make eight rings, or four */
+#define UNIT_BYTES 8u        /* of a line's payload */
 /* of what a rank sums: below, reads are as fast */
 #define PUSH_FROM ((uint64_t)8 << 20)
 #define PUSH_SCATTER_FROM ((uint64_t)256 << 20)

@@ -105,8 +105,7 @@ TEST_F(GpuLife, MemoryIsCutAlikeAndHasRoomForAll)
         const uint64_t peers = (uint64_t)size - 1;
         for (int rank = 1; rank < size; rank++)
             EXPECT_EQ(memcmp(&gpu(rank)->base.layout, &layout, sizeof layout), 0);
-        EXPECT_GE(layout.lines, end(TW_GK_FLAGS_AT, (uint64_t)size * TW_GK_SLOTS_MAX,
-                                    sizeof(struct tw_gk_flags)));
+        EXPECT_GE(layout.lines, end(TW_GK_FLAGS_AT, (uint64_t)size, sizeof(struct tw_gk_flags)));
         EXPECT_GE(layout.ring, end(layout.lines, 2 * peers, layout.line_each));
         EXPECT_GE(layout.bytes, end(layout.ring, peers, layout.ring_each));
         EXPECT_LE(layout.bytes, (uint64_t)16 << 20);

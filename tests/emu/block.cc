@@ -19,12 +19,14 @@ namespace emu
 
 __thread uint32_t dice = 1;
 __thread bool moved;
+std::atomic<const void *> held;
 
 namespace
 {
 
-const unsigned THREADS = 1024, BARRIERS = 32;
-const size_t STACK = (size_t)96 << 10; /* a kernel's parameters may be 20 KiB */
+const unsigned THREADS = 1024;
+const unsigned BARRIERS = 16 + THREADS / 32; /* CUDA's, and each warp's own */
+const size_t STACK = (size_t)96 << 10;       /* a kernel's parameters may be 20 KiB */
 const uint64_t CANARY = 0x7477696c6c656d75u;
 
 [[noreturn]] void die(const char *what)

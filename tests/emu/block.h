@@ -5,6 +5,7 @@
 #ifndef TESTS_EMU_BLOCK_H
 #define TESTS_EMU_BLOCK_H
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 
@@ -19,6 +20,8 @@ namespace emu
 
 extern __thread uint32_t dice; /* of the block: xorshift, never 0 */
 extern __thread bool moved;    /* something has happened that others may have waited for */
+/* A packet that a kernel stores there waits until it is no longer held. */
+extern std::atomic<const void *> held;
 
 static inline uint32_t roll()
 {

@@ -34,13 +34,14 @@ uint64_t number(const char *variable, uint64_t otherwise)
     return value != nullptr && *value != 0 ? strtoull(value, nullptr, 0) : otherwise;
 }
 
-/* A few calls before a quarter of the numbers is over, where lines are swept. */
+/* A few calls before a quarter of the numbers is over, where lines are swept; all of them before
+ * the tags of packets, which are 16 bits, begin anew. */
 const uint32_t starts[] = {0xfffffffau, 0x3ffffff9u, 0x7ffffffbu, 0xbffffffcu};
 const uint64_t EACH = 12; /* cases of a communicator */
 
 Shape draw_shape(uint64_t seed)
 {
-    static const uint32_t lines[] = {16, 256, 4096}, slots[] = {16, 64, 144, 1040, 8192};
+    static const uint32_t lines[] = {16, 256, 4096}, slots[] = {4, 8, 13, 64, 512};
     static const uint32_t chunks[] = {0, 16, 144, 8208};
     Random random(mix(seed * 2 + 1));
     Shape shape;
@@ -49,7 +50,7 @@ Shape draw_shape(uint64_t seed)
     shape.placement = (int)random.below(3);
     shape.way = (Way)random.below(WAYS);
     shape.line_bytes = lines[random.below(3)];
-    shape.slot_bytes = slots[random.below(5)];
+    shape.slots = slots[random.below(5)];
     if (random.one_in(2))
         shape.start = starts[random.below(4)];
     shape.copies = shape.way == DIRECT && random.one_in(2);
@@ -177,11 +178,12 @@ TEST(Kernels, EveryWay)
             shape.size = size;
             shape.way = (Way)way;
             shape.placement = size % 2;
+            shape.slots = 4;
             Small small(shape);
             for (int kind = 0; kind < KINDS; kind++) {
                 const size_t elem = reduces((Kind)kind) ? 4 : 1;
 
-                for (size_t bytes : {8, 256, 260, 2304, 2308, 9000}) {
+                for (size_t bytes : {8, 256, 260, 3584, 3588, 18000}) {
                     run_one(plain(size, (Kind)kind, bytes / elem), &small, shape, "");
                     if (HasFatalFailure())
                         return;
@@ -191,8 +193,8 @@ TEST(Kernels, EveryWay)
         }
 }
 
-/* Epochs, uses of slots and numbers of messages go over the end of their 32 bits, and over the
- * quarters of it, where lines are swept. */
+/* Epochs, uses of slots and numbers of messages go over the end of their 32 bits, over the quarters
+ * of it, where lines are swept, and over the end of packets' tags. */
 TEST(Kernels, CountersWrap)
 {
     for (int i = 0; i < 4; i++)
@@ -203,17 +205,17 @@ TEST(Kernels, CountersWrap)
             shape.size = 2 + way % 2;
             shape.way = (Way)way;
             shape.start = start;
-            shape.slot_bytes = 48;
+            shape.slots = 4;
             Small small(shape);
             for (int call = 0; call < 14; call++) {
                 static const Kind kinds[] = {ALL_REDUCE, ALL_TO_ALL_V, ALL_GATHER, REDUCE_SCATTER};
 
-                run_one(plain(shape.size, kinds[call % 4], call % 3 == 0 ? 40 : 700), &small, shape,
-                        "");
+                run_one(plain(shape.size, kinds[call % 4], call % 3 == 0 ? 40 : 3000), &small,
+                        shape, "");
                 if (HasFatalFailure())
                     return;
             }
-            run_batches(&small.world(), start, 4, 3000, true);
+            run_batches(&small.world(), start, 4, 9000, true);
             small.destroy();
         }
 }
@@ -279,8 +281,8 @@ TEST(Kernels, FlagsOfLongAgo)
             char *mem = (char *)small.world().rank(r).comm->gpu->mem;
             auto *flags = (struct tw_gk_flags *)(mem + TW_GK_FLAGS_AT);
 
-            for (int i = 0; i < 2 * TW_GK_SLOTS_MAX; i++)
-                flags[i].ended = shape.start - ago;
+            for (auto &marks : flags[1 - r].blocks)
+                marks.ended = shape.start - ago;
         }
         late(1, 20);
         for (Kind kind : {ALL_REDUCE, BROADCAST, ALL_GATHER_V}) {
@@ -329,7 +331,7 @@ TEST(Kernels, Sends)
         shape.way = (Way)(seed % 2); /* a process's ranks are all registered, or none */
         Small small(shape);
         step(text(shape));
-        run_batches(&small.world(), seed, 8, 20000, true);
+        run_batches(&small.world(), seed, 8, 60000, true);
         small.destroy();
     }
 }
@@ -348,7 +350,7 @@ TEST(Kernels, LateGroups)
             for (int i = 0; i < 30; i++)
                 batch.push_back(message(&random, from, 1 - from, (size_t)random.below(6000)));
             shape.way = RINGS;
-            shape.slot_bytes = 48;
+            shape.slots = 8;
             Small small(shape);
             Post post(&small.world(), &batch, &random);
             step(format("late groups of rank %d, from rank %d", late_rank, from));

@@ -12,15 +12,15 @@ namespace emu
 
 using gpu::Local;
 
-static const size_t BUFFER_BYTES = (size_t)48 << 10, ARENA_BYTES = (size_t)2 << 20;
+static const size_t BUFFER_BYTES = (size_t)192 << 10, ARENA_BYTES = (size_t)8 << 20;
 
 std::string text(const Shape &shape)
 {
     static const char *const ways[WAYS] = {"direct", "rings", "registered"};
     return gpu::format(
-        "%d ranks, placement %d, %s, lines of %u bytes, slots of %u, chunks of %u, counters at "
+        "%d ranks, placement %d, %s, lines of %u bytes, %u slots, chunks of %u, counters at "
         "%#x%s%s",
-        shape.size, shape.placement, ways[shape.way], shape.line_bytes, shape.slot_bytes,
+        shape.size, shape.placement, ways[shape.way], shape.line_bytes, shape.slots,
         shape.chunk_bytes, shape.start, shape.copies ? ", copy engines" : "",
         shape.cheap < 0 ? "" : gpu::format(", protocol %d is free", shape.cheap).c_str());
 }
@@ -65,7 +65,7 @@ void Small::shorten()
         gpu->push_chunk = shape_.chunk_bytes;
         gpu->base.layout.line_each = 2 * shape_.line_bytes;
         gpu->base.layout.ring_each =
-            std::min(gpu->base.layout.ring_each, TW_GK_SLOTS_MAX * shape_.slot_bytes);
+            std::min(gpu->base.layout.ring_each, TW_GK_SLOT_BYTES * shape_.slots);
     }
 }
 
@@ -124,13 +124,14 @@ static void memory_age(const struct tw_gk_call *base, char *mem, uint32_t start)
         record_age(&records[start & 1], start);
         record_age(&records[(start - 1) & 1], start - 1);
         door_age((struct tw_gk_door *)(mem + TW_GK_DOORS_AT) + peer, start);
-        for (int i = 0; i < TW_GK_SLOTS_MAX; i++)
-            flags[peer * TW_GK_SLOTS_MAX + i] = {start, start, start, start};
+        std::fill(std::begin(flags[peer].drained), std::end(flags[peer].drained), start);
+        for (auto &marks : flags[peer].blocks)
+            marks = {start, start};
     }
     /* lines of a call soon to come, as they would lie there if none had been swept */
     uint32_t *lines = (uint32_t *)(mem + layout->lines), *ring = (uint32_t *)(mem + layout->ring);
     std::fill(lines, ring, ((start + 8) & ~15u) + 4);
-    std::fill(ring, (uint32_t *)(mem + layout->bytes), start);
+    std::fill(ring, (uint32_t *)(mem + layout->bytes), start << 16); /* all packets' tags */
 }
 
 void Small::age()
@@ -155,7 +156,7 @@ gpu::Limits Small::limits() const
     limits.sizes = shape_.size;
     limits.buffer_bytes = BUFFER_BYTES;
     limits.line_bytes = shape_.line_bytes;
-    limits.piece_bytes = shape_.slot_bytes;
+    limits.piece_bytes = TW_GK_SLOT_DATA;
     return limits;
 }
 

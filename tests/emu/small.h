@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Knows: communicators whose lines and rings are so short that little data goes through them often,
- * and whose counters stand where a test wants them.
- * Never knows: which calls are made. */
+/* Knows: communicators whose lines are so short and whose slots so few that little data goes
+ * through them often, and whose counters stand where a test wants them. Never knows: which calls
+ * are made. */
 #ifndef TESTS_EMU_SMALL_H
 #define TESTS_EMU_SMALL_H
 
@@ -21,7 +21,7 @@ struct Shape {
     int size = 2, placement = 0;
     Way way = DIRECT;
     uint32_t line_bytes = 256; /* of a block that goes by lines, at most */
-    uint32_t slot_bytes = 192; /* of rings */
+    uint32_t slots = 8;        /* of rings to a peer */
     uint32_t start = 0;        /* of all counters */
     bool copies = false;       /* copy engines serve what is large and moves, in groups */
     int cheap = -1;            /* enum tw_cost_proto that serves whatever it can; -1: as built in */

@@ -161,12 +161,11 @@ static size_t peer_bytes(int size)
 }
 static size_t line_bytes(int size) { return peer_bytes(size) / 4 / 4096 * 4096 / 2; }
 
-/* All blocks' slots of a ring together, as a message of that many bytes has them. */
-static size_t ring_bytes(int size, size_t bytes, size_t lanes)
+/* A slot of each of the rings that so many blocks have: as many as there are slots for. */
+static size_t ring_bytes(int size, size_t blocks, size_t lanes)
 {
-    const size_t blocks = std::min<size_t>(64, std::max<size_t>(1, (bytes + 32767) / 32768));
-    const size_t slot = peer_bytes(size) / 2 / (lanes * blocks * 2) / 128 * 128;
-    return slot * blocks;
+    const size_t slots = (peer_bytes(size) / 2 - 65536) / 4096;
+    return std::min(8 / lanes * blocks, slots / lanes) * 3584;
 }
 
 static size_t near(Random *random, size_t middle, size_t around)
@@ -183,8 +182,8 @@ static size_t draw_small_bytes(Random *random, const Limits &limits)
         return near(random, limits.line_bytes, 17);
     case 2:
         return near(random, limits.piece_bytes * (1 + random->below(9)), 17);
-    case 3: /* all groups' slots, some times */
-        return near(random, limits.piece_bytes * 16 * (1 + random->below(5)), 17);
+    case 3: /* all slots, some times */
+        return near(random, limits.piece_bytes * 4 * (1 + random->below(5)), 17);
     default:
         return random->below(limits.buffer_bytes >> random->below(8));
     }
@@ -211,7 +210,7 @@ static size_t draw_block_bytes(Random *random, int size, const Limits &limits)
         return near(random, (size_t)8192 << random->below(3) << random->below(6), 17);
     if (lot < 86) {
         const size_t ring =
-            ring_bytes(size, (size_t)1 << (19 + random->below(4)), 1 + random->below(2));
+            ring_bytes(size, (size_t)1 << (3 + random->below(4)), 1 + random->below(2));
         return near(random, ring * (1 + random->below(5)), 17);
     }
     if (lot < 97) /* as likely in each octave */

@@ -61,8 +61,6 @@ static __device__ inline void tw_resume(const struct tw_gk_launch *launch,
     me->pairs = pairs != nullptr ? pairs + place * (uint32_t)call->size : nullptr;
     me->block = blockIdx.x;
     me->blocks = gridDim.x;
-    me->ring = me->block * (blockDim.x / TW_GK_GROUP) + threadIdx.x / TW_GK_GROUP;
-    me->rings = gridDim.x * (blockDim.x / TW_GK_GROUP);
     me->thread = (int)(threadIdx.x % TW_GK_GROUP);
     const uint4 state = tw_load_four(&call->state->epoch);
     me->epoch = state.x + 1;
@@ -115,12 +113,11 @@ static __device__ inline void tw_part(struct tw_block *me, uint64_t tells, uint6
 {
     const int peer = (int)threadIdx.x;
 
-    me->ring = me->block;
     __syncthreads();
     if (peer >= me->call->size || peer == me->call->rank)
         return;
     if (tw_has(tells, peer))
-        tw_store_release(&tw_flags(me, peer, me->call->rank)->ended, me->epoch);
+        tw_store_release(&tw_marks(me, peer, me->call->rank)->ended, me->epoch);
     if (tw_has(waits, peer))
         tw_wait_ended(me, peer);
 }

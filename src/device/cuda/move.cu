@@ -166,93 +166,115 @@ static __device__ inline uint64_t in_pieces(const struct tw_block *me, uint64_t 
 }
 
 /* Bytes of a block's piece at `at`, a slot's worth; 0: behind its end, or it goes by lines. */
-static __device__ inline uint64_t piece(const struct tw_block *me, const struct tw_rings *rings,
-                                        uint64_t bytes, uint64_t at)
+static __device__ inline uint32_t piece(const struct tw_block *me, uint64_t bytes, uint64_t at)
 {
     const uint64_t all = in_pieces(me, bytes), left = at < all ? all - at : 0;
 
-    return left < rings->bytes ? left : rings->bytes;
+    return left < TW_GK_SLOT_DATA ? (uint32_t)left : TW_GK_SLOT_DATA;
+}
+
+/* The same of the own block. */
+static __device__ inline uint32_t own_piece(const struct tw_block *me, uint64_t at)
+{
+    const uint64_t all = tw_in_bytes(me, me->call->rank), left = at < all ? all - at : 0;
+
+    return left < TW_GK_SLOT_DATA ? (uint32_t)left : TW_GK_SLOT_DATA;
+}
+
+/* All of the warp. Not inline: next to what is read ahead it would take too many registers. */
+static __device__ __noinline__ void piece_copy(char *to, const char *from, uint32_t bytes,
+                                               uint32_t elem, int thread)
+{
+    uint4 unit[TW_SLOT_UNITS];
+
+    tw_piece_get(from, bytes, elem, thread, unit);
+    tw_piece_put(to, unit, bytes, elem, thread);
+}
+
+/* There is a piece at `at` that goes to the peer by ring. */
+static __device__ inline bool by_ring(const struct tw_block *me, const struct tw_ring *ring,
+                                      int peer, uint64_t at)
+{
+    return ring->out[peer] == nullptr && piece(me, tw_in_bytes(me, peer), at) != 0;
 }
 
 /* The first peer's piece, ahead of its turn. */
-static __device__ inline void piece_fetch(const struct tw_block *me, const struct tw_rings *rings,
+static __device__ inline void piece_fetch(const struct tw_block *me, const struct tw_ring *ring,
                                           uint64_t at, uint4 unit[TW_SLOT_UNITS])
 {
     const int peer = tw_around(me->call, 1);
 
-    if (peer != me->call->rank && rings->out[peer] == nullptr)
-        tw_piece_get(tw_in(me, peer) + at, (uint32_t)piece(me, rings, tw_in_bytes(me, peer), at),
+    if (peer != me->call->rank && ring->out[peer] == nullptr)
+        tw_piece_get(tw_in(me, peer) + at, piece(me, tw_in_bytes(me, peer), at),
                      me->call->elem_bytes, me->thread, unit);
 }
 
 /* directs: to those too who take data in their outputs. unit: as piece_fetch leaves it; then of the
- * piece at `then`, which is under way while this one's stores are waited for */
-static __device__ inline void piece_send(struct tw_block *me, struct tw_rings *rings, uint64_t at,
-                                         uint32_t slot, bool directs, uint64_t then,
+ * piece at `then`, whose loads are under way until its slot is free */
+static __device__ inline void piece_send(struct tw_block *me, const struct tw_ring *ring,
+                                         uint64_t at, uint32_t slot, bool directs, uint64_t then,
                                          uint4 unit[TW_SLOT_UNITS])
 {
     const struct tw_gk_call *call = me->call;
-    const int thread = me->thread;
-    const bool mine = tw_is_peer(me, thread) && rings->out[thread] == nullptr &&
-                      piece(me, rings, tw_in_bytes(me, thread), at) != 0;
 
-    if (mine)
-        tw_slot_reserve(me, rings, 0, slot, thread);
-    tw_group_sync();
+    tw_peers_each(me, [&](int peer) {
+        if (by_ring(me, ring, peer, at))
+            tw_slot_reserve(me, ring, slot, peer);
+    });
+    tw_warp_sync();
     for (int k = 1; k < call->size; k++) {
         const int peer = tw_around(call, k);
-        const uint64_t bytes = piece(me, rings, tw_in_bytes(me, peer), at);
+        const uint32_t bytes = piece(me, tw_in_bytes(me, peer), at);
         const char *from = tw_in(me, peer) + at;
 
         if (bytes == 0)
             continue;
-        if (rings->out[peer] != nullptr) {
+        if (ring->out[peer] != nullptr) {
             if (directs)
-                tw_copy(rings->out[peer] + at, from, bytes, (uint32_t)thread, TW_GK_GROUP);
+                piece_copy(ring->out[peer] + at, from, bytes, call->elem_bytes, me->thread);
             continue;
         }
         if (k > 1)
-            tw_piece_get(from, (uint32_t)bytes, call->elem_bytes, thread, unit);
-        tw_slot_store(tw_slot(me, rings, peer, call->rank, 0, slot), unit, (uint32_t)bytes, thread);
+            tw_piece_get(from, bytes, call->elem_bytes, me->thread, unit);
+        tw_slot_send(me, ring, slot, peer, unit);
     }
-    tw_group_sync();
-    piece_fetch(me, rings, then, unit);
-    if (mine)
-        tw_slot_sent(me, rings, 0, slot, thread);
+    piece_fetch(me, ring, then, unit);
+    tw_warp_sync();
+    tw_peers_each(me, [&](int peer) {
+        if (by_ring(me, ring, peer, at))
+            ++*tw_sent(ring, slot, peer);
+    });
 }
 
 /* And the own block's piece, before what comes is waited for. A slot is given back before its data
  * is stored, which then need not be waited for. */
-static __device__ inline void piece_take(struct tw_block *me, struct tw_rings *rings, uint64_t at,
-                                         uint32_t slot)
+static __device__ inline void piece_take(struct tw_block *me, const struct tw_ring *ring,
+                                         uint64_t at, uint32_t slot)
 {
     const struct tw_gk_call *call = me->call;
-    const int thread = me->thread;
-    const bool mine = tw_is_peer(me, thread) && piece(me, rings, tw_out_bytes(me, thread), at) != 0;
 
-    own_move(me, at, rings->bytes, (uint32_t)thread, TW_GK_GROUP);
-    if (mine)
-        tw_slot_await(me, rings, 0, slot, thread);
-    tw_group_sync();
+    if (own_moves(me))
+        piece_copy(tw_out(me, call->rank) + at, tw_in(me, call->rank) + at, own_piece(me, at),
+                   call->elem_bytes, me->thread);
+    tw_warp_sync();
     for (int k = 1; k < call->size; k++) {
         const int peer = tw_around(call, call->size - k);
-        const uint32_t bytes = (uint32_t)piece(me, rings, tw_out_bytes(me, peer), at);
+        const uint32_t bytes = piece(me, tw_out_bytes(me, peer), at);
         uint4 unit[TW_SLOT_UNITS];
 
-        tw_slot_load(tw_slot(me, rings, call->rank, peer, 0, slot), bytes, thread, unit);
-        tw_group_seen(unit);
-        if (mine && thread == peer)
-            tw_slot_release(me, rings, 0, slot, peer);
-        tw_piece_put(tw_out(me, peer) + at, unit, bytes, call->elem_bytes, thread);
+        if (bytes == 0)
+            continue;
+        tw_slot_take(me, ring, slot, peer, unit);
+        tw_piece_put(tw_out(me, peer) + at, unit, bytes, call->elem_bytes, me->thread);
     }
 }
 
 /* Nobody gets anything by ring. */
-static __device__ inline bool all_direct(const struct tw_block *me, const struct tw_rings *rings)
+static __device__ inline bool all_direct(const struct tw_block *me, const struct tw_ring *ring)
 {
     for (int peer = 0; peer < me->call->size; peer++)
         if (peer != me->call->rank && in_pieces(me, tw_in_bytes(me, peer)) != 0 &&
-            rings->out[peer] == nullptr)
+            ring->out[peer] == nullptr)
             return false;
     return true;
 }
@@ -274,12 +296,12 @@ static __device__ inline uint64_t largest(const struct tw_block *me)
 
 /* Bytes that go right into the outputs of peers. */
 static __device__ inline uint64_t direct_bytes(const struct tw_block *me,
-                                               const struct tw_rings *rings)
+                                               const struct tw_ring *ring)
 {
     uint64_t all = 0;
 
     for (int peer = 0; peer < me->call->size; peer++)
-        if (peer != me->call->rank && rings->out[peer] != nullptr)
+        if (peer != me->call->rank && ring->out[peer] != nullptr)
             all += in_pieces(me, tw_in_bytes(me, peer));
     return all;
 }
@@ -298,11 +320,11 @@ static __device__ inline uint32_t own_blocks(const struct tw_block *me, uint64_t
 
 /* All threads of the rank: what goes right into the peers' outputs, and the own block. What comes
  * does not overwrite what is still to go. */
-static __device__ inline void move_direct(const struct tw_block *me, const struct tw_rings *rings)
+static __device__ inline void move_direct(const struct tw_block *me, const struct tw_ring *ring)
 {
     const struct tw_gk_call *call = me->call;
     const uint64_t own = own_moves(me) ? tw_in_bytes(me, call->rank) : 0;
-    const uint64_t sent = direct_bytes(me, rings);
+    const uint64_t sent = direct_bytes(me, ring);
     const uint32_t some = sent == 0 ? me->blocks : own_blocks(me, own, sent);
     const bool all_do_both = some == me->blocks; /* it is one block, or nothing is sent */
 
@@ -317,16 +339,16 @@ static __device__ inline void move_direct(const struct tw_block *me, const struc
         const int peer = tw_around(call, k);
         const uint64_t bytes = in_pieces(me, tw_in_bytes(me, peer));
 
-        if (rings->out[peer] != nullptr && bytes != 0)
-            tw_copy(rings->out[peer], tw_in(me, peer), bytes, thread, threads);
+        if (ring->out[peer] != nullptr && bytes != 0)
+            tw_copy(ring->out[peer], tw_in(me, peer), bytes, thread, threads);
     }
 }
 
-/* The mask, of which only the thread's own peer counts, without it where nothing goes by rings:
- * such a pair does not wait for each other. Both ranks see this alike. */
+/* The mask, of which only the bit of the thread's own number counts, without it where nothing goes
+ * by rings: such a pair does not wait for each other. Both ranks see this alike. */
 static __device__ inline uint64_t by_rings(const struct tw_block *me, uint64_t mask, bool to)
 {
-    const int peer = me->thread;
+    const int peer = (int)threadIdx.x;
 
     if (me->pairs == nullptr || !tw_is_peer(me, peer) ||
         in_pieces(me, to ? tw_in_bytes(me, peer) : tw_out_bytes(me, peer)) != 0)
@@ -334,56 +356,72 @@ static __device__ inline uint64_t by_rings(const struct tw_block *me, uint64_t m
     return mask & ~((uint64_t)1 << peer);
 }
 
-/* Pieces of the group's ring. In place, what is taken overwrites what is sent: a piece is taken
- * after the ring's other group has sent it, and what goes directly goes by pieces too. */
-static __device__ inline void pieces_run(struct tw_block *me, struct tw_rings *rings, bool takes,
-                                         bool directs)
+/* Pieces of the warp's ring: f(where they are, slot). */
+template <class F>
+static __device__ inline void pieces_each(const struct tw_block *me, const struct tw_ring *ring,
+                                          const F &f)
 {
-    const bool pushes = rings->role == TW_PUSHES;
-    const bool in_turn = takes && me->call->in == me->call->out;
-    const uint64_t bytes = largest(me), step = (uint64_t)rings->count * rings->bytes;
-    uint4 ahead[TW_SLOT_UNITS] = {};
+    const uint64_t bytes = largest(me), step = (uint64_t)ring->count * TW_GK_SLOT_DATA;
     uint32_t slot = 0;
 
-    if (!pushes && !takes)
-        return;
-    if (pushes)
-        piece_fetch(me, rings, (uint64_t)rings->ring * rings->bytes, ahead);
-    for (uint64_t at = (uint64_t)rings->ring * rings->bytes; at < bytes; at += step) {
-        if (pushes)
-            piece_send(me, rings, at, slot, directs, at + step, ahead);
-        if (in_turn)
-            tw_pair_sync();
-        if (!pushes)
-            piece_take(me, rings, at, slot);
-        slot = (slot + 1) % TW_GK_SLOTS;
+    for (uint64_t at = (uint64_t)ring->number * TW_GK_SLOT_DATA; at < bytes; at += step) {
+        f(at, slot);
+        slot = slot + 1 < ring->slots ? slot + 1 : 0;
+    }
+}
+
+/* In place, what is taken overwrites what is sent: a piece is taken after the ring's other warp has
+ * sent it, and what goes directly goes by pieces too. */
+static __device__ inline void pieces_run(struct tw_block *me, const struct tw_ring *ring,
+                                         bool takes, bool directs)
+{
+    const bool in_turn = takes && me->call->in == me->call->out;
+
+    if (ring->role == TW_PUSHES) {
+        uint4 ahead[TW_SLOT_UNITS] = {};
+
+        piece_fetch(me, ring, (uint64_t)ring->number * TW_GK_SLOT_DATA, ahead);
+        pieces_each(me, ring, [&](uint64_t at, uint32_t slot) {
+            const uint64_t then = at + (uint64_t)ring->count * TW_GK_SLOT_DATA;
+
+            piece_send(me, ring, at, slot, directs, then, ahead);
+            if (in_turn)
+                tw_pair_sync();
+        });
+    } else if (takes) {
+        pieces_each(me, ring, [&](uint64_t at, uint32_t slot) {
+            if (in_turn)
+                tw_pair_sync();
+            piece_take(me, ring, at, slot);
+        });
     }
 }
 
 static __device__ inline void rings_run(struct tw_block *me, struct tw_rings *rings)
 {
     const uint64_t writes = by_rings(me, me->call->sends, true);
+    struct tw_ring ring;
 
-    tw_rings_begin(me, rings, 1, writes);
+    tw_rings_begin(me, rings, 1, writes, &ring);
     const bool direct = me->call->direct || me->call->takes == 0;
     const bool takes = !me->call->direct && me->call->takes != 0;
 
     if (direct)
-        move_direct(me, rings);
-    if (rings->ring < rings->count && (takes || !all_direct(me, rings)))
-        pieces_run(me, rings, takes, !direct);
+        move_direct(me, &ring);
+    if (tw_ring_runs(&ring) && (takes || !all_direct(me, &ring)))
+        pieces_run(me, &ring, takes, !direct);
     tw_compare(me);
-    tw_rings_end(me, rings, writes, by_rings(me, me->call->takes, false));
+    tw_rings_end(me, &ring, writes, by_rings(me, me->call->takes, false));
 }
 
 __global__ void __launch_bounds__(TW_GK_THREADS, 1)
     tw_gk_ring_move(const __grid_constant__ struct tw_gk_launch launch)
 {
-    __shared__ struct tw_rings rings[TW_GK_THREADS / TW_GK_GROUP];
+    __shared__ struct tw_rings rings;
     struct tw_block me;
 
     tw_begin(&launch, nullptr, &me);
-    rings_run(&me, &rings[threadIdx.x / TW_GK_GROUP]);
+    rings_run(&me, &rings);
     tw_end(&me);
 }
 
@@ -391,7 +429,7 @@ __global__ void __launch_bounds__(TW_GK_THREADS, 1)
 __global__ void __launch_bounds__(TW_GK_THREADS, 1)
     tw_gk_move_v(const __grid_constant__ struct tw_gk_launch_v launch)
 {
-    __shared__ struct tw_rings rings[TW_GK_THREADS / TW_GK_GROUP];
+    __shared__ struct tw_rings rings;
     struct tw_block me;
 
     tw_begin(&launch.launch, launch.pairs, &me);
@@ -400,6 +438,6 @@ __global__ void __launch_bounds__(TW_GK_THREADS, 1)
 
     lines_send(&me, thread, threads);
     lines_take(&me, thread, threads);
-    rings_run(&me, &rings[threadIdx.x / TW_GK_GROUP]);
+    rings_run(&me, &rings);
     tw_end(&me);
 }

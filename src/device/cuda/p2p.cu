@@ -20,12 +20,14 @@ static __device__ inline void words_of(const struct tw_gk_op *op, uint32_t is_se
     words[TW_GK_WORD_COUNT + 1] = (uint32_t)(op->bytes >> 32);
 }
 
-/* The first thread turns to an operation. */
+/* A warp turns to an operation; its first thread, if it alone waits. */
 static __device__ inline void op_begin(struct list *list, const struct tw_gk_op *op,
                                        uint32_t number)
 {
     list->me.epoch = number;
-    words_of(op, op->kind == TW_GK_SEND, (uint32_t)list->peer, list->share->words);
+    if (lane_of(list) == 0)
+        words_of(op, op->kind == TW_GK_SEND, (uint32_t)list->peer,
+                 list->share->words[warp_of(list)]);
 }
 
 /* What the receiver takes, if it is there. */
@@ -49,7 +51,7 @@ static __device__ inline void op_mismatch(const struct list *list, const uint32_
     if (atomicExch(&list->me.call->state->failed, 1) != 0)
         return;
     for (int i = 0; i < TW_GK_WORD_OUT; i++) {
-        tw_store(&host->mine[i], list->share->words[i]);
+        tw_store(&host->mine[i], list->share->words[0][i]);
         tw_store(&host->theirs[i], theirs[i]);
     }
     tw_store(&host->trouble_peer, (uint32_t)list->peer);
@@ -61,7 +63,7 @@ static __device__ inline void op_mismatch(const struct list *list, const uint32_
 static __device__ inline void post_match(struct list *list, const struct tw_gk_op *op)
 {
     struct tw_block *me = &list->me;
-    const uint32_t *mine = list->share->words;
+    const uint32_t *mine = list->share->words[0];
     uint32_t words[TW_GK_WORDS];
 
     if (!tw_wait_until(me, list->peer, [&] { return post_read(list, me->epoch, words); }))
@@ -106,44 +108,42 @@ static __device__ inline bool op_send(struct list *list, const struct tw_gk_op *
 
     if (!piece_is(&piece))
         return true;
-    if (is_first(list)) {
-        op_begin(list, op, number);
+    op_begin(list, op, number);
+    if (is_first(list))
         post_match(list, op);
-    }
     if (!group_goes_on(list))
         return false;
     char *to = list->share->to;
     for (; piece_is(&piece); piece_next(list, &piece), some++) {
         const uint64_t at = piece_at(list, &piece);
         const uint64_t bytes = piece_bytes(list, &piece, op->bytes);
+        const struct part part = part_of(list, &piece, bytes);
 
-        if (bytes == 0)
-            continue;
         if (to != nullptr)
             tw_copy(to + at, op->at + at, bytes, (uint32_t)list->me.thread, TW_GK_GROUP);
-        else if (!piece_push(list, &piece, op->at + at, bytes, op->elem))
-            return false;
+        else
+            part_push(list, &part, op->at + at, op->elem);
     }
-    tw_group_sync();
+    if (!group_goes_on(list))
+        return false;
     if (is_first(list))
         op_sent(list, some, pieces_of(list, op->bytes));
     return true;
 }
 
-static __device__ inline bool op_take(struct list *list, const struct tw_gk_op *op, uint32_t number)
+/* Each warp goes on when it can, also to the next operation. */
+static __device__ inline void op_take(struct list *list, const struct tw_gk_op *op, uint32_t number)
 {
     struct piece piece = piece_first(list, op->bytes, number);
 
-    if (!piece_is(&piece))
-        return true;
-    list->me.epoch = number;
-    if (is_first(list))
-        op_begin(list, op, number);
-    for (; op->bytes != 0 && op->word == 0 && piece_is(&piece); piece_next(list, &piece))
-        if (!piece_pull(list, &piece, op->at + piece_at(list, &piece),
-                        piece_bytes(list, &piece, op->bytes), op->elem))
-            return false;
-    return true;
+    if (op->bytes == 0 || op->word != 0)
+        return;
+    op_begin(list, op, number);
+    for (; piece_is(&piece); piece_next(list, &piece)) {
+        const struct part part = part_of(list, &piece, piece_bytes(list, &piece, op->bytes));
+
+        part_pull(list, &part, op->at + piece_at(list, &piece), op->elem);
+    }
 }
 
 /* The first thread of a receiver: until all of an operation has been sent. */
@@ -204,10 +204,10 @@ static __device__ inline void list_take(struct list *list)
             for (; posted < list->ops->ops && posted < i + TW_GK_POSTS; posted++)
                 op_post(list, &list->ops[posted], list->number + 1 + posted);
         }
-        if (!op_take(list, &list->ops[i], list->number + 1 + i))
-            return;
+        op_take(list, &list->ops[i], list->number + 1 + i);
     }
-    tw_group_sync();
+    if (!group_goes_on(list))
+        return;
     slots_each(list, [&](uint32_t slot) { counts[slot].taken = uses[slot]; });
     /* what did not go by slots has not been waited for */
     if (is_first(list) && list->group == 0) {
@@ -293,19 +293,17 @@ static __device__ inline void list_begin(const struct tw_gk_launch *launch,
     me->pairs = nullptr;
     me->block = blockIdx.x;
     me->blocks = gridDim.x;
-    me->ring = group;
-    me->rings = 0;
     me->thread = (int)(threadIdx.x % TW_GK_GROUP);
     me->dead = false;
     me->keeps = false;
-    me->words = list->share->words;
+    me->words = list->share->words[warp_of(list)];
     list->ops = ops;
     list->peer = ops->peer;
     list->direct = ops->direct != 0;
     list->group = group - ops->group;
     list->groups = ops->groups;
-    list->ways = list->direct ? list->groups : TW_GK_SLOTS_MAX;
-    list->piece_bytes = list->direct ? PIECE_BYTES : tw_slot_bytes(call);
+    list->ways = list->direct ? list->groups : tw_slots(call) / WARPS;
+    list->piece_bytes = list->direct ? PIECE_BYTES : SLOTS_BYTES;
     list->number = tw_load(&call->state->ways[list->peer][ops->kind == TW_GK_RECV].number);
     me->epoch = list->number + ops->ops;
 }

@@ -2,23 +2,25 @@
 /* Knows: how an operation between two ranks is cut, and how its pieces go by the pair's slots.
  * Never knows: when an operation begins and ends.
  *
- * An operation is cut into pieces. Piece k of number n goes by way k + n, modulo the ways: these
- * are the pair's slots or, right to the buffer, the sender's groups. A group sees to every
- * groups-th way, and to its pieces in their order. So the first piece that has not been taken is
- * always the next one of the groups that send and take it, however many either rank has.
+ * An operation is cut into pieces. Piece k of number n goes by way k + n, modulo the ways: of these
+ * each is four of the pair's slots, one for each of a group's warps, or, right to the buffer, one
+ * of the sender's groups. A group sees to every groups-th way, and to its pieces in their order. So
+ * the first piece that has not been taken is always the next one of the groups that send and take
+ * it, however many either rank has.
  */
 #ifndef TW_DEVICE_CUDA_P2P_CUH
 #define TW_DEVICE_CUDA_P2P_CUH
 
-#include "device/cuda/data.cuh"
-#include "device/cuda/ring.cuh"
+#include "device/cuda/slot.cuh"
 
 #define PIECE_BYTES 8192u /* where it goes right to the buffer */
+#define WARPS ((uint32_t)(TW_GK_GROUP / TW_GK_WARP))
+#define SLOTS_BYTES (WARPS * TW_GK_SLOT_DATA) /* where it goes by slots */
 
 /* In shared memory, of a group. */
 struct share {
-    uint32_t uses[TW_GK_SLOTS_MAX]; /* of slots: sent or taken */
-    uint32_t words[TW_GK_WORDS];    /* of the operation that goes on */
+    uint32_t uses[TW_GK_SLOTS_MAX];     /* of slots: sent or taken */
+    uint32_t words[WARPS][TW_GK_WORDS]; /* of the operation that goes on, for each warp */
     uint32_t list;
     char *to; /* NULL: by slots */
 };
@@ -43,6 +45,16 @@ static __device__ inline struct tw_gk_door *door_of(const struct tw_gk_call *cal
 }
 
 static __device__ inline bool is_first(const struct list *list) { return list->me.thread == 0; }
+
+/* Of its warp. */
+static __device__ inline int lane_of(const struct list *list)
+{
+    return list->me.thread % TW_GK_WARP;
+}
+static __device__ inline uint32_t warp_of(const struct list *list)
+{
+    return (uint32_t)list->me.thread / TW_GK_WARP;
+}
 
 /* ---- pieces ------------------------------------------------------------------------------------
  */
@@ -119,52 +131,68 @@ template <class F> static __device__ inline void slots_each(const struct list *l
 {
     if (list->direct)
         return;
-    for (uint32_t slot = (uint32_t)list->me.thread; slot < list->ways; slot += TW_GK_GROUP)
-        if (slot % list->groups == list->group)
+    for (uint32_t slot = (uint32_t)list->me.thread; slot < list->ways * WARPS; slot += TW_GK_GROUP)
+        if (slot / WARPS % list->groups == list->group)
             f(slot);
 }
 
-/* All of the group. False: the communicator has failed. */
-static __device__ inline bool piece_push(struct list *list, const struct piece *piece,
-                                         const char *from, uint64_t bytes, uint32_t elem)
-{
-    struct tw_block *me = &list->me;
-    uint32_t *sent = &list->share->uses[piece->way];
-    uint4 unit[TW_SLOT_UNITS];
+/* A warp's part of a piece, which goes by a slot of its own; of a short piece some have none. */
+struct part {
+    uint32_t slot, at, bytes;
+};
 
-    tw_piece_get(from, (uint32_t)bytes, elem, me->thread, unit);
-    if (is_first(list))
-        tw_wait_count(me, list->peer,
-                      &tw_flags_of(me, me->call->rank, list->peer, piece->way)->drained, *sent);
-    if (!group_goes_on(list))
-        return false;
-    tw_slot_store(tw_slot_of(me->call, list->peer, me->call->rank, piece->way), unit,
-                  (uint32_t)bytes, me->thread);
-    tw_group_sync();
-    if (is_first(list))
-        tw_store_release(&tw_flags_of(me, list->peer, me->call->rank, piece->way)->filled, ++*sent);
-    return true;
+static __device__ inline struct part part_of(const struct list *list, const struct piece *piece,
+                                             uint64_t bytes)
+{
+    const uint32_t at = warp_of(list) * TW_GK_SLOT_DATA;
+    const uint32_t left = bytes > at ? (uint32_t)bytes - at : 0;
+
+    return {piece->way * WARPS + warp_of(list), at,
+            left < TW_GK_SLOT_DATA ? left : TW_GK_SLOT_DATA};
 }
 
-static __device__ inline bool piece_pull(struct list *list, const struct piece *piece, char *to,
-                                         uint64_t bytes, uint32_t elem)
+/* All of the warp. One that has given up a wait sends nothing more. */
+static __device__ inline void part_push(struct list *list, const struct part *part,
+                                        const char *from, uint32_t elem)
 {
     struct tw_block *me = &list->me;
-    uint32_t *taken = &list->share->uses[piece->way];
+    uint32_t *sent = &list->share->uses[part->slot];
+    const uint32_t *drained = tw_drained(me, me->call->rank, list->peer, part->slot);
     uint4 unit[TW_SLOT_UNITS];
 
-    if (is_first(list))
-        tw_wait_count(me, list->peer,
-                      &tw_flags_of(me, me->call->rank, list->peer, piece->way)->filled, *taken + 1);
-    if (!group_goes_on(list))
-        return false;
-    tw_slot_load(tw_slot_of(me->call, me->call->rank, list->peer, piece->way), (uint32_t)bytes,
-                 me->thread, unit);
-    tw_group_seen(unit);
-    if (is_first(list)) /* without a fence, as tw_slot_release */
-        tw_store(&tw_flags_of(me, list->peer, me->call->rank, piece->way)->drained, ++*taken);
-    tw_piece_put(to, unit, (uint32_t)bytes, elem, me->thread);
-    return true;
+    if (part->bytes == 0)
+        return;
+    tw_piece_get(from + part->at, part->bytes, elem, lane_of(list), unit);
+    tw_warp_sync();
+    const uint32_t uses = *sent;
+    (void)tw_wait_until(me, list->peer, [&] { return (int32_t)(tw_load(drained) - uses) >= 0; });
+    if (!me->dead)
+        tw_slot_store(tw_slot_of(me->call, list->peer, me->call->rank, part->slot), unit, uses + 1,
+                      lane_of(list));
+    tw_warp_sync();
+    if (lane_of(list) == 0)
+        *sent = uses + 1;
+}
+
+static __device__ inline void part_pull(struct list *list, const struct part *part, char *to,
+                                        uint32_t elem)
+{
+    struct tw_block *me = &list->me;
+    uint32_t *taken = &list->share->uses[part->slot];
+    uint4 unit[TW_SLOT_UNITS] = {};
+
+    if (part->bytes == 0)
+        return;
+    tw_warp_sync();
+    const uint32_t use = *taken + 1;
+    tw_slot_load(me, list->peer, tw_slot_of(me->call, me->call->rank, list->peer, part->slot), use,
+                 lane_of(list), unit);
+    tw_warp_sync();
+    if (lane_of(list) == 0) { /* without a fence, as tw_slot_release */
+        tw_store(tw_drained(me, list->peer, me->call->rank, part->slot), use);
+        *taken = use;
+    }
+    tw_piece_put(to + part->at, unit, part->bytes, elem, lane_of(list));
 }
 
 #endif

@@ -15,9 +15,8 @@ struct tw_block {
     const uint32_t *words; /* of sends and receives: what is waited for; NULL: a collective */
     uint32_t epoch;
     uint32_t block, blocks;
-    uint32_t ring, rings; /* of the thread's group; how many there are */
-    int thread;           /* of the group, where calls go by rings */
-    bool dead;            /* this thread has given up a wait and makes no other */
+    int thread; /* of the group; of the warp, where calls go by rings */
+    bool dead;  /* this thread has given up a wait and makes no other */
     bool keeps; /* this thread is to end the call: its block was the last to learn the epoch */
     bool met;   /* the peers' records of the last call have been seen */
     uint32_t before[2]; /* of a peer's thread: the first words of the peer's last record */
@@ -69,17 +68,21 @@ static __device__ inline struct tw_gk_record *tw_inbox(const struct tw_gk_call *
     return (struct tw_gk_record *)tw_mem(call, at) + 2 * from + (epoch & 1);
 }
 
-/* Of a slot, or of a group or block. */
 static __device__ inline struct tw_gk_flags *tw_flags_of(const struct tw_block *me, int at,
-                                                         int from, uint32_t which)
+                                                         int from)
 {
-    return (struct tw_gk_flags *)(tw_mem(me->call, at) + TW_GK_FLAGS_AT) + from * TW_GK_SLOTS_MAX +
-           which;
+    return (struct tw_gk_flags *)(tw_mem(me->call, at) + TW_GK_FLAGS_AT) + from;
 }
 
-static __device__ inline struct tw_gk_flags *tw_flags(const struct tw_block *me, int at, int from)
+/* Of a slot, and of the block. */
+static __device__ inline uint32_t *tw_drained(const struct tw_block *me, int at, int from,
+                                              uint32_t slot)
 {
-    return tw_flags_of(me, at, from, me->ring);
+    return &tw_flags_of(me, at, from)->drained[slot];
+}
+static __device__ inline struct tw_gk_marks *tw_marks(const struct tw_block *me, int at, int from)
+{
+    return &tw_flags_of(me, at, from)->blocks[me->block];
 }
 
 /* Where `from` stands among the peers of `at`. */

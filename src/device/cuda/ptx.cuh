@@ -89,6 +89,40 @@ static __device__ inline void tw_look_pairs(const void *at, uint32_t *first, uin
                  : "memory");
 }
 
+/* A packet: 16 aligned bytes, which arrive as one. */
+static __device__ inline void tw_store_packet(void *at, uint4 packet)
+{
+    asm volatile("{\n"
+                 "    .reg .b64 low, high;\n"
+                 "    .reg .b128 all;\n"
+                 "    mov.b64 low, {%1, %2};\n"
+                 "    mov.b64 high, {%3, %4};\n"
+                 "    mov.b128 all, {low, high};\n"
+                 "    st.relaxed.sys.global.b128 [%0], all;\n"
+                 "}"
+                 :
+                 : "l"(at), "r"(packet.x), "r"(packet.y), "r"(packet.z), "r"(packet.w)
+                 : "memory");
+}
+
+static __device__ inline uint4 tw_load_packet(const void *at)
+{
+    uint4 packet;
+
+    asm volatile("{\n"
+                 "    .reg .b64 low, high;\n"
+                 "    .reg .b128 all;\n"
+                 "    ld.relaxed.sys.global.b128 all, [%4];\n"
+                 "    mov.b128 {low, high}, all;\n"
+                 "    mov.b64 {%0, %1}, low;\n"
+                 "    mov.b64 {%2, %3}, high;\n"
+                 "}"
+                 : "=r"(packet.x), "=r"(packet.y), "=r"(packet.z), "=r"(packet.w)
+                 : "l"(at)
+                 : "memory");
+    return packet;
+}
+
 /* ---- threads, time -----------------------------------------------------------------------------
  */
 
@@ -101,12 +135,15 @@ static __device__ inline void tw_group_sync()
                  : "memory");
 }
 
-/* A group and its neighbour wait for each other: groups 0 and 1 of a block, or 2 and 3. */
+/* A warp waits for itself. */
+static __device__ inline void tw_warp_sync() { __syncwarp(); }
+
+/* A warp and its neighbour wait for each other: warps 0 and 1 of a block, 2 and 3, and so on. */
 static __device__ inline void tw_pair_sync()
 {
     asm volatile("bar.sync %0, %1;"
                  :
-                 : "r"(9 + (int)(threadIdx.x / TW_GK_GROUP / 2)), "n"(2 * TW_GK_GROUP)
+                 : "r"(8 + (int)(threadIdx.x / TW_GK_WARP / 2)), "n"(2 * TW_GK_WARP)
                  : "memory");
 }
 

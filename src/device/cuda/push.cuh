@@ -91,7 +91,7 @@ static __device__ inline void tw_push_give(const struct tw_block *me,
                  left < call->chunk ? (uint32_t)left : call->chunk, call->elem_bytes);
     __syncthreads();
     if (threadIdx.x == 0)
-        tw_store_release(&tw_flags_of(me, 1 - call->rank, call->rank, me->block)->pushed,
+        tw_store_release(&tw_marks(me, 1 - call->rank, call->rank)->pushed,
                          pusher->before + number + 1);
 }
 
@@ -102,7 +102,7 @@ static __device__ inline bool tw_push_take(struct tw_block *me, const struct tw_
     const int rank = me->call->rank;
 
     if (threadIdx.x == 0)
-        tw_wait_count(me, 1 - rank, &tw_flags_of(me, rank, 1 - rank, me->block)->pushed,
+        tw_wait_count(me, 1 - rank, &tw_marks(me, rank, 1 - rank)->pushed,
                       pusher->before + number + 1);
     return __syncthreads_or(me->dead) == 0;
 }

@@ -12,14 +12,14 @@
 #include "device/cuda/adder.cuh"
 #include "device/cuda/ring.cuh"
 
-/* A slot's worth of a share: piece `number` of the group's ring. */
-static __device__ inline struct tw_share tw_piece(const struct tw_rings *rings,
-                                                  struct tw_share share, uint64_t number)
+/* A slot's worth of a share: piece `number` of the warp's ring. */
+static __device__ inline struct tw_share tw_piece(const struct tw_ring *ring, struct tw_share share,
+                                                  uint64_t number)
 {
-    const uint64_t most = rings->bytes, at = (number * rings->count + rings->ring) * most;
+    const uint64_t at = (number * ring->count + ring->number) * TW_GK_SLOT_DATA;
     const uint64_t left = at < share.bytes ? share.bytes - at : 0;
 
-    return {share.at + at, left < most ? left : most};
+    return {share.at + at, left < TW_GK_SLOT_DATA ? left : TW_GK_SLOT_DATA};
 }
 
 /* How the input is shared out: all_reduce; blocks alike; blocks that differ. */
@@ -29,7 +29,7 @@ template <class N, tw_sharing SHARING> struct tw_summer {
     static constexpr bool ALL = SHARING == TW_SHARE_ALL;
 
     tw_adder<N> adder;
-    struct tw_rings *rings;
+    struct tw_ring ring;
 
     __device__ inline struct tw_share share(int rank) const
     {
@@ -45,7 +45,7 @@ template <class N, tw_sharing SHARING> struct tw_summer {
 
     __device__ inline struct tw_share piece(int rank, uint64_t number) const
     {
-        return tw_piece(rings, share(rank), number);
+        return tw_piece(&ring, share(rank), number);
     }
 
     __device__ inline bool sends(int peer, uint64_t number) const
@@ -55,19 +55,19 @@ template <class N, tw_sharing SHARING> struct tw_summer {
 
     __device__ inline void given_piece(struct tw_share from, uint4 unit[TW_SLOT_UNITS]) const
     {
-        const char *in = adder.me.call->in + from.at;
-        const uint32_t bytes = (uint32_t)from.bytes;
-
-        if (adder.scales) {
+        tw_piece_get(adder.me.call->in + from.at, (uint32_t)from.bytes, sizeof(typename N::bits),
+                     adder.me.thread, unit);
+        if (!adder.scales)
+            return;
 #pragma unroll
-            for (uint32_t i = 0; i < TW_SLOT_UNITS; i++) {
-                const uint32_t at = tw_unit_at(adder.me.thread, i);
+        for (uint32_t i = 0; i < TW_SLOT_UNITS; i++)
+            unit[i] = scaled(unit[i], adder.scalar);
+    }
 
-                unit[i] = adder.template given<uint4>(in + at, tw_part_bytes(bytes, at));
-            }
-        } else {
-            tw_piece_get(in, bytes, sizeof(typename N::bits), adder.me.thread, unit);
-        }
+    /* Not inline: its code is there once, and none of its registers where nothing is scaled. */
+    static __device__ __noinline__ uint4 scaled(uint4 unit, typename N::bits scalar)
+    {
+        return tw_given<N, uint4>(unit, scalar);
     }
 
     /* The first peer's share, ahead of its turn. */
@@ -77,138 +77,168 @@ template <class N, tw_sharing SHARING> struct tw_summer {
             given_piece(piece(tw_around(adder.me.call, 1), number), unit);
     }
 
+    /* A slot of the ring, piece by piece. */
+    __device__ inline uint32_t slot_of(uint64_t number) const
+    {
+        return ring.slots == 1 ? 0 : (uint32_t)number % TW_GK_SLOTS;
+    }
+
     /* Every peer's share of the input goes to its ring. unit: as push_fetch leaves it; then of the
-     * next piece, which is under way while this one's stores are waited for */
+     * next piece, whose loads are under way until its slot is free */
     __device__ inline void push(uint64_t number, uint4 unit[TW_SLOT_UNITS])
     {
         struct tw_block *me = &adder.me;
         const struct tw_gk_call *call = me->call;
-        const uint32_t slot = number % TW_GK_SLOTS;
-        const bool mine = tw_is_peer(me, me->thread) && sends(me->thread, number);
+        const uint32_t slot = slot_of(number);
 
-        if (mine)
-            tw_slot_reserve(me, rings, 0, slot, me->thread);
-        tw_group_sync();
+        tw_peers_each(me, [&](int peer) {
+            if (sends(peer, number))
+                tw_slot_reserve(me, &ring, slot, peer);
+        });
+        tw_warp_sync();
         for (int k = 1; k < call->size; k++) {
             const int peer = tw_around(call, k);
-            const struct tw_share from = piece(peer, number);
 
-            if (!tw_has(call->sends, peer))
+            if (!sends(peer, number))
                 continue;
             if (k > 1)
-                given_piece(from, unit);
-            tw_slot_store(tw_slot(me, rings, peer, call->rank, 0, slot), unit, (uint32_t)from.bytes,
-                          me->thread);
+                given_piece(piece(peer, number), unit);
+            tw_slot_send(me, &ring, slot, peer, unit);
         }
-        tw_group_sync();
         push_fetch(number + 1, unit);
-        if (mine)
-            tw_slot_sent(me, rings, 0, slot, me->thread);
+        tw_warp_sync();
+        tw_peers_each(me, [&](int peer) {
+            if (sends(peer, number))
+                ++*tw_sent(&ring, slot, peer);
+        });
     }
 
     /* With one lane a peer that is in another call has neither an output nor slots for sums. */
     __device__ inline bool sum_by_ring(int peer) const
     {
-        return ALL && rings->lanes == 2 && rings->out[peer] == nullptr;
+        return ALL && ring.lanes == 2 && ring.out[peer] == nullptr;
     }
 
-    /* The own share's piece is summed; of an all_reduce, everybody gets it. A slot is given back
-     * before the sums are stored, which then need not be waited for. */
+    /* The own share's piece is summed; of an all_reduce, everybody gets it. */
     __device__ inline void reduce(uint64_t number)
     {
         struct tw_block *me = &adder.me;
         const struct tw_share own = piece(me->call->rank, number);
-        const uint32_t slot = number % TW_GK_SLOTS;
-        const bool peer = tw_is_peer(me, me->thread);
-        const bool by_ring = peer && sum_by_ring(me->thread);
-        uint4 unit[TW_SLOT_UNITS];
+        const uint32_t slot = slot_of(number);
 
         if (own.bytes == 0)
             return;
-        given_piece(own, unit);
-        if (peer)
-            tw_slot_await(me, rings, 0, slot, me->thread);
-        tw_group_sync();
-        sum_piece((uint32_t)own.bytes, slot, unit);
-        if (by_ring)
-            tw_slot_reserve(me, rings, 1, slot, me->thread);
-        tw_group_seen(unit);
-        if (peer)
-            tw_slot_release(me, rings, 0, slot, me->thread);
-        put_piece(own, slot, unit);
-        if (!ALL || rings->lanes == 1)
-            return;
-        tw_group_sync();
-        if (by_ring)
-            tw_slot_sent(me, rings, 1, slot, me->thread);
+        tw_peers_each(me, [&](int peer) {
+            if (sum_by_ring(peer))
+                tw_slot_reserve(me, &ring, slot, peer);
+        });
+        tw_warp_sync();
+        sum_piece(own, slot);
+        tw_warp_sync();
+        tw_peers_each(me, [&](int peer) {
+            tw_slot_release(me, &ring, slot, peer);
+            if (sum_by_ring(peer))
+                ++*tw_sent(&ring, slot, peer);
+        });
     }
 
     /* Units that are summed together: so many that the partial results fit in registers. */
     static constexpr uint32_t units = sizeof(typename N::bits) == 1   ? 1
                                       : sizeof(typename N::bits) == 2 ? 2
-                                                                      : TW_SLOT_UNITS;
+                                                                      : 4;
 
-    /* Those from `first` on. No index that the compiler does not know: they stay in registers. */
-    static __device__ inline tw_pack<units> some(const uint4 unit[TW_SLOT_UNITS], uint32_t first)
-    {
-        tw_pack<units> pack;
-
-#pragma unroll
-        for (uint32_t i = 0; i < TW_SLOT_UNITS; i++)
-            if (i / units == first / units)
-                pack.unit[i % units] = unit[i];
-        return pack;
-    }
-
-    /* unit: the own ones, then the sums */
-    __device__ inline void sum_piece(uint32_t bytes, uint32_t slot, uint4 unit[TW_SLOT_UNITS])
+    __device__ inline void sum_piece(struct tw_share own, uint32_t slot)
     {
         const struct tw_block *me = &adder.me;
-        const struct tw_gk_call *call = me->call;
-        const int next = tw_around(call, 1);
-        uint4 of_next[TW_SLOT_UNITS];
+        uint4 halves = make_uint4(0, 0, 0, 0);
 
-        if (next != call->rank)
-            tw_slot_load(tw_slot(me, rings, call->rank, next, 0, slot), bytes, me->thread, of_next);
 #pragma unroll 1
         for (uint32_t first = 0; first < TW_SLOT_UNITS; first += units) {
-            const auto get = [&](int rank) {
-                if (rank == call->rank)
-                    return some(unit, first);
-                if (rank == next)
-                    return some(of_next, first);
-                uint4 others[TW_SLOT_UNITS];
-                tw_slot_load(tw_slot(me, rings, call->rank, rank, 0, slot), bytes, me->thread,
-                             others);
-                return some(others, first);
-            };
-            const tw_pack<units> sum = adder.template sum<tw_pack<units>>(get);
+            const tw_pack<units> sum = sum_some(own, slot, first);
 
 #pragma unroll
-            for (uint32_t i = 0; i < TW_SLOT_UNITS; i++)
-                if (i / units == first / units)
-                    unit[i] = sum.unit[i % units];
+            for (uint32_t i = 0; i < units; i++)
+                tw_upper_put(&halves, first + i, sum.unit[i].w);
+            put_some(own, slot, first, sum);
+        }
+        for (int k = 1; ALL && k < me->call->size; k++) {
+            const int peer = tw_around(me->call, k);
+
+            if (sum_by_ring(peer))
+                tw_halves_send(me, &ring, slot, peer, halves);
         }
     }
 
-    __device__ inline void put_piece(struct tw_share own, uint32_t slot,
-                                     const uint4 unit[TW_SLOT_UNITS])
+    /* What peers have sent is added as it lies there. Has some of it not come, that is waited for,
+     * and all is added anew: so the loads from all peers are under way at once. */
+    __device__ inline tw_pack<units> sum_some(struct tw_share own, uint32_t slot, uint32_t first)
+    {
+        struct tw_block *me = &adder.me;
+        tw_pack<units> given, sum;
+        int late;
+
+#pragma unroll
+        for (uint32_t i = 0; i < units; i++) {
+            const uint32_t at = tw_unit_at(me->thread, first + i);
+
+            given.unit[i] = adder.template given<uint4>(me->call->in + own.at + at,
+                                                        tw_part_bytes((uint32_t)own.bytes, at));
+        }
+        do {
+            const auto get = [&](int rank) {
+                tw_pack<units> pack = given;
+
+                if (rank != me->call->rank && !look(rank, slot, first, &pack))
+                    late = rank;
+                return pack;
+            };
+            late = -1;
+            sum = adder.template sum<tw_pack<units>>(get);
+        } while (late >= 0 && some_wait(late, slot, first));
+        return sum;
+    }
+
+    __device__ inline bool look(int peer, uint32_t slot, uint32_t first, tw_pack<units> *pack) const
+    {
+        const struct tw_block *me = &adder.me;
+
+        return tw_slot_look<units>(tw_slot(me, &ring, me->call->rank, peer, 0, slot), first,
+                                   *tw_taken(&ring, slot, peer) + 1, me->thread, pack->unit);
+    }
+
+    /* False: it was given up. */
+    __device__ inline bool some_wait(int peer, uint32_t slot, uint32_t first)
+    {
+        tw_pack<units> pack;
+
+        return tw_wait_until(&adder.me, peer, [&] { return look(peer, slot, first, &pack); });
+    }
+
+    /* Sums go to the own output, and right to others' or into their slots. */
+    __device__ inline void put_some(struct tw_share own, uint32_t slot, uint32_t first,
+                                    const tw_pack<units> &sum) const
     {
         const struct tw_block *me = &adder.me;
         const struct tw_gk_call *call = me->call;
         const uint64_t out_at = own.at - (ALL ? 0 : share(call->rank).at);
-        const uint32_t bytes = (uint32_t)own.bytes, elem = sizeof(typename N::bits);
 
-        for (int k = 1; ALL && k < call->size; k++) {
+        for (int k = 0; k < (ALL ? call->size : 1); k++) {
             const int peer = tw_around(call, k);
+            char *out = k == 0 ? call->out : ring.out[peer];
+            const bool by_ring = k != 0 && sum_by_ring(peer);
 
-            if (rings->out[peer] != nullptr)
-                tw_piece_put(rings->out[peer] + out_at, unit, bytes, elem, me->thread);
-            else if (sum_by_ring(peer))
-                tw_slot_store(tw_slot(me, rings, peer, call->rank, 1, slot), unit, bytes,
-                              me->thread);
+#pragma unroll
+            for (uint32_t i = 0; i < units; i++) {
+                const uint32_t at = tw_unit_at(me->thread, first + i);
+
+                if (by_ring && first + i < TW_SLOT_UNITS)
+                    tw_unit_send(me, &ring, slot, peer, first + i, sum.unit[i]);
+                else if (out != nullptr)
+                    tw_unit_store<uint4>(out + out_at + at, sum.unit[i],
+                                         tw_part_bytes((uint32_t)own.bytes, at),
+                                         sizeof(typename N::bits));
+            }
         }
-        tw_piece_put(call->out + out_at, unit, bytes, elem, me->thread);
     }
 
     /* All_reduce by ring: the peers' sums come in. */
@@ -216,22 +246,16 @@ template <class N, tw_sharing SHARING> struct tw_summer {
     {
         struct tw_block *me = &adder.me;
         const struct tw_gk_call *call = me->call;
-        const uint32_t slot = number % TW_GK_SLOTS;
-        const bool mine = tw_is_peer(me, me->thread) && piece(me->thread, number).bytes != 0;
 
-        if (mine)
-            tw_slot_await(me, rings, 1, slot, me->thread);
-        tw_group_sync();
+        tw_warp_sync();
         for (int k = 1; k < call->size; k++) {
             const int peer = tw_around(call, call->size - k);
             const struct tw_share from = piece(peer, number);
             uint4 unit[TW_SLOT_UNITS];
 
-            tw_slot_load(tw_slot(me, rings, call->rank, peer, 1, slot), (uint32_t)from.bytes,
-                         me->thread, unit);
-            tw_group_seen(unit);
-            if (mine && me->thread == peer)
-                tw_slot_release(me, rings, 1, slot, peer);
+            if (from.bytes == 0)
+                continue;
+            tw_slot_take(me, &ring, slot_of(number), peer, unit);
             tw_piece_put(call->out + from.at, unit, (uint32_t)from.bytes, sizeof(typename N::bits),
                          me->thread);
         }
@@ -247,12 +271,12 @@ template <class N, tw_sharing SHARING> struct tw_summer {
         return most;
     }
 
-    /* Most pieces that any share has in the group's ring. */
+    /* Most pieces that any share has in the warp's ring. */
     __device__ inline uint64_t pieces() const
     {
-        const uint64_t all = (largest_share() + rings->bytes - 1) / rings->bytes;
+        const uint64_t all = (largest_share() + TW_GK_SLOT_DATA - 1) / TW_GK_SLOT_DATA;
 
-        return all > rings->ring ? (all - rings->ring + rings->count - 1) / rings->count : 0;
+        return all > ring.number ? (all - ring.number + ring.count - 1) / ring.count : 0;
     }
 
     __device__ inline void run()
@@ -260,22 +284,26 @@ template <class N, tw_sharing SHARING> struct tw_summer {
         const struct tw_gk_call *call = adder.me.call;
         const uint64_t count = pieces();
 
-        if (rings->role == TW_TAKES && call->takes == 0)
-            return;
-        if (rings->role == TW_GATHERS && call->direct)
-            return;
-        uint4 ahead[TW_SLOT_UNITS];
-
-        if (rings->role == TW_PUSHES && count > 0)
-            push_fetch(0, ahead);
-        for (uint64_t number = rings->first; number < count; number += rings->step) {
-            if (rings->role == TW_PUSHES)
-                push(number, ahead);
-            else if (rings->role == TW_TAKES)
-                reduce(number);
-            else
+        if (ring.role == TW_PUSHES) {
+            push_all(count);
+        } else if (ring.role == TW_GATHERS) {
+            for (uint64_t number = 0; number < count && !call->direct; number++)
                 gather(number);
+        } else {
+            for (uint64_t number = ring.first; number < count && call->takes != 0;
+                 number += ring.step)
+                reduce(number);
         }
+    }
+
+    __device__ inline void push_all(uint64_t count)
+    {
+        uint4 ahead[TW_SLOT_UNITS] = {};
+
+        if (count > 0)
+            push_fetch(0, ahead);
+        for (uint64_t number = 0; number < count; number++)
+            push(number, ahead);
     }
 };
 
@@ -283,20 +311,18 @@ template <class N, tw_sharing SHARING>
 static __device__ inline void tw_ring_run(const struct tw_gk_launch *launch,
                                           const struct tw_gk_pair *pairs)
 {
-    __shared__ struct tw_rings all_rings[TW_GK_THREADS / TW_GK_GROUP];
-    struct tw_rings *rings = &all_rings[threadIdx.x / TW_GK_GROUP];
+    __shared__ struct tw_rings rings;
     tw_summer<N, SHARING> summer;
 
     summer.adder.begin(launch, pairs);
-    summer.rings = rings;
     struct tw_block *me = &summer.adder.me;
     const uint64_t writes = SHARING == TW_SHARE_ALL ? me->call->sends : 0;
 
-    tw_rings_begin(me, rings, SHARING == TW_SHARE_ALL ? me->call->lanes : 1, writes);
-    if (rings->ring < rings->count)
+    tw_rings_begin(me, &rings, SHARING == TW_SHARE_ALL ? me->call->lanes : 1, writes, &summer.ring);
+    if (tw_ring_runs(&summer.ring))
         summer.run();
     tw_compare(me);
-    tw_rings_end(me, rings, writes, writes);
+    tw_rings_end(me, &summer.ring, writes, writes);
     tw_end(me);
 }
 

@@ -1,291 +1,228 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Knows: the rings between a group of threads and its peers' same group, and outputs that peers
- * write.
+/* Knows: the rings between a warp and its peers' same warp, and outputs that peers write.
  * Never knows: what goes through them. */
 #ifndef TW_DEVICE_CUDA_RING_CUH
 #define TW_DEVICE_CUDA_RING_CUH
 
-#include "device/cuda/data.cuh"
-#include "device/cuda/sync.cuh"
+#include "device/cuda/call.cuh"
+#include "device/cuda/kernels.cuh"
+#include "device/cuda/slot.cuh"
 
-/* ---- slots of data -----------------------------------------------------------------------------
- */
-
-#define TW_SLOT_UNITS 4u /* of 16 bytes, of each thread of the group, at most */
-#define TW_SLOT_MOST (TW_SLOT_UNITS * TW_GK_GROUP * 16u)
-
-/* Bytes of data that a slot holds: a piece. */
-static __device__ inline uint32_t tw_slot_bytes(const struct tw_gk_call *call)
-{
-    const uint32_t most = call->layout.ring_each / TW_GK_SLOTS_MAX / 16 * 16;
-
-    return most < TW_SLOT_MOST ? most : TW_SLOT_MOST;
-}
-
-/* Bytes from a piece's start to a thread's unit i: the group's units stand next to each other. */
-static __device__ inline uint32_t tw_unit_at(int thread, uint32_t i)
-{
-    return ((uint32_t)thread + i * TW_GK_GROUP) * 16;
-}
-
-/* Bytes of a unit at `at` of so many. */
-static __device__ inline uint32_t tw_part_bytes(uint32_t bytes, uint32_t at)
-{
-    if (bytes <= at)
-        return 0;
-    return bytes - at < 16 ? bytes - at : 16;
-}
-
-/* Whole units: their loads are all under way at once. */
-static __device__ inline bool tw_is_whole(const void *at, uint32_t bytes)
-{
-    return ((size_t)at | bytes) % 16 == 0;
-}
-
-/* Whole units, of which bytes may cut the last one off. What a peer has written is in no cache of
- * the first level. */
-static __device__ inline void tw_slot_load(const char *slot, uint32_t bytes, int thread,
-                                           uint4 unit[TW_SLOT_UNITS])
-{
-#pragma unroll
-    for (uint32_t i = 0; i < TW_SLOT_UNITS; i++) {
-        const uint32_t at = tw_unit_at(thread, i);
-
-        unit[i] = at < bytes ? __ldcg((const uint4 *)(slot + at)) : make_uint4(0, 0, 0, 0);
-    }
-}
-
-static __device__ inline void tw_slot_store(char *slot, const uint4 unit[TW_SLOT_UNITS],
-                                            uint32_t bytes, int thread)
-{
-#pragma unroll
-    for (uint32_t i = 0; i < TW_SLOT_UNITS; i++) {
-        const uint32_t at = tw_unit_at(thread, i);
-
-        if (at < bytes)
-            *(uint4 *)(slot + at) = unit[i];
-    }
-}
-
-/* The same of the user's memory, which may be aligned to its elements only: each thread its units.
- */
-static __device__ inline void tw_piece_get(const char *from, uint32_t bytes, uint32_t elem,
-                                           int thread, uint4 unit[TW_SLOT_UNITS])
-{
-    if (tw_is_whole(from, bytes)) {
-        tw_slot_load(from, bytes, thread, unit);
-        return;
-    }
-#pragma unroll
-    for (uint32_t i = 0; i < TW_SLOT_UNITS; i++) {
-        const uint32_t at = tw_unit_at(thread, i);
-
-        unit[i] = tw_unit_load<uint4>(from + at, tw_part_bytes(bytes, at), elem);
-    }
-}
-
-static __device__ inline void tw_piece_put(char *to, const uint4 unit[TW_SLOT_UNITS],
-                                           uint32_t bytes, uint32_t elem, int thread)
-{
-    if (tw_is_whole(to, bytes)) {
-        tw_slot_store(to, unit, bytes, thread);
-        return;
-    }
-#pragma unroll
-    for (uint32_t i = 0; i < TW_SLOT_UNITS; i++) {
-        const uint32_t at = tw_unit_at(thread, i);
-
-        tw_unit_store<uint4>(to + at, unit[i], tw_part_bytes(bytes, at), elem);
-    }
-}
-
-/* The group waits for itself, and each thread for what it has loaded: that goes into what is asked.
- */
-static __device__ inline void tw_group_seen(const uint4 unit[TW_SLOT_UNITS])
-{
-    uint32_t all = 0;
-
-#pragma unroll
-    for (uint32_t i = 0; i < TW_SLOT_UNITS; i++)
-        all |= unit[i].x | unit[i].y | unit[i].z | unit[i].w;
-    (void)tw_group_any(all);
-}
-
-/* A slot of the pair in at's memory that `from` writes. */
-static __device__ inline char *tw_slot_of(const struct tw_gk_call *call, int at, int from,
-                                          uint32_t number)
-{
-    return tw_mem(call, at) + call->layout.ring +
-           (uint64_t)tw_peer_index(at, from) * call->layout.ring_each +
-           (uint64_t)number * tw_slot_bytes(call);
-}
-
-/* ---- rings -------------------------------------------------------------------------------------
- */
-
-/* What a group of a block does: sending does not wait for what comes, nor the other way round. */
+/* What a warp of a block does: sending does not wait for what comes, nor the other way round. */
 enum tw_role {
     TW_PUSHES,  /* the input's pieces into the peers' slots */
     TW_TAKES,   /* or sums, what comes in slots */
     TW_GATHERS, /* what comes in slots of the second lane */
 };
 
-/* In shared memory: a group's ring, and uses of its slots, by lane, slot and peer. */
+/* In shared memory. */
 struct tw_rings {
-    uint32_t sent[2][TW_GK_SLOTS][TW_GK_RANKS_MAX], taken[2][TW_GK_SLOTS][TW_GK_RANKS_MAX];
+    /* for each warp: of the slots that it writes at the peers, or reads */
+    uint32_t uses[TW_GK_THREADS / TW_GK_WARP][TW_GK_SLOTS][TW_GK_RANKS_MAX];
     char *out[TW_GK_RANKS_MAX]; /* where peers take this rank's data; NULL: by ring */
-    uint32_t lanes, bytes;      /* of a slot */
-    uint32_t count;             /* rings */
-    uint32_t ring;              /* the group's */
-    enum tw_role role;
-    uint32_t first, step; /* the pieces of the ring that the group sees to, and slots */
 };
 
-/* The thread that deals with a peer; the others do nothing here. */
+/* A warp's ring. */
+struct tw_ring {
+    uint32_t (*uses)[TW_GK_RANKS_MAX];
+    char *const *out;
+    uint32_t lanes, slots; /* of each lane */
+    uint32_t number, count;
+    enum tw_role role;
+    uint32_t first, step; /* the pieces of the ring that the warp sees to, and slots */
+};
+
 static __device__ inline bool tw_is_peer(const struct tw_block *me, int peer)
 {
     return peer < me->call->size && peer != me->call->rank;
 }
 
+/* Each peer by a thread of the warp: f(peer). */
+template <class F>
+static __device__ inline void tw_peers_each(const struct tw_block *me, const F &f)
+{
+    for (int peer = me->thread; peer < me->call->size; peer += TW_GK_WARP)
+        if (peer != me->call->rank)
+            f(peer);
+}
+
+/* With one lane two warps are a ring: one pushes and one takes. With two lanes four are: one
+ * pushes, two sum, a slot each, and one gathers. Rings are few where slots are: blocks share them.
+ */
+static __device__ inline void tw_role_give(const struct tw_block *me, uint32_t lanes,
+                                           struct tw_ring *ring)
+{
+    const uint32_t warps = 2 * lanes, warp = threadIdx.x / TW_GK_WARP, which = warp % warps;
+    const uint32_t wanted = me->blocks * (blockDim.x / TW_GK_WARP / warps);
+    const uint32_t slots = tw_slots(me->call);
+
+    ring->lanes = lanes;
+    ring->slots = lanes == 2 || slots >= wanted * TW_GK_SLOTS ? TW_GK_SLOTS : 1;
+    ring->number = warp / warps * me->blocks + me->block;
+    ring->count = slots / (lanes * ring->slots);
+    if (ring->count > wanted)
+        ring->count = wanted;
+    ring->role = which == 0 ? TW_PUSHES : which == 3 ? TW_GATHERS : TW_TAKES;
+    ring->first = which == 2 ? 1 : 0;
+    ring->step = lanes == 2 && ring->role == TW_TAKES ? 2 : 1;
+}
+
+static __device__ inline bool tw_ring_runs(const struct tw_ring *ring)
+{
+    return ring->number < ring->count;
+}
+
 /* A slot's number among all of a pair. */
-static __device__ inline uint32_t tw_slot_number(const struct tw_rings *rings, uint32_t lane,
+static __device__ inline uint32_t tw_slot_number(const struct tw_ring *ring, uint32_t lane,
                                                  uint32_t slot)
 {
-    return (lane * (TW_GK_SLOTS_MAX / TW_GK_SLOTS / rings->lanes) + rings->ring) * TW_GK_SLOTS +
-           slot;
+    return (lane * ring->count + ring->number) * ring->slots + slot;
 }
 
-/* Four groups of a block: with one lane two rings, of each a group that pushes and one that takes;
- * with two lanes a ring, of which a group pushes, two sum, a slot each, and one gathers. */
-static __device__ inline void tw_roles_give(const struct tw_block *me, struct tw_rings *rings)
+/* The lane that a warp writes to, and the one that it reads. */
+static __device__ inline uint32_t tw_lane_sent(const struct tw_ring *ring)
 {
-    const uint32_t group = threadIdx.x / TW_GK_GROUP;
-    const uint32_t each = rings->lanes == 1 ? 2 : 1;
-
-    rings->ring = me->block * each + (each == 2 ? group / 2 : 0);
-    rings->role = each == 2    ? (group % 2 == 0 ? TW_PUSHES : TW_TAKES)
-                  : group == 0 ? TW_PUSHES
-                  : group == 3 ? TW_GATHERS
-                               : TW_TAKES;
-    rings->first = each == 1 && group == 2 ? 1 : 0;
-    rings->step = each == 1 && rings->role == TW_TAKES ? 2 : 1;
-    rings->count = me->blocks * each;
-    if (rings->count > TW_GK_SLOTS_MAX / TW_GK_SLOTS / rings->lanes)
-        rings->count = TW_GK_SLOTS_MAX / TW_GK_SLOTS / rings->lanes;
+    return ring->role == TW_PUSHES ? 0 : 1;
+}
+static __device__ inline uint32_t tw_lane_taken(const struct tw_ring *ring)
+{
+    return ring->role == TW_GATHERS ? 1 : 0;
 }
 
-/* The slots whose uses the group counts: f(lane, slot, it sends there). */
+/* Uses of a slot of either. A warp that sums and sends on has but one slot of each kind. */
+static __device__ inline uint32_t *tw_sent(const struct tw_ring *ring, uint32_t slot, int peer)
+{
+    return &ring->uses[ring->role == TW_TAKES ? 1 : slot][peer];
+}
+static __device__ inline uint32_t *tw_taken(const struct tw_ring *ring, uint32_t slot, int peer)
+{
+    return &ring->uses[ring->role == TW_TAKES && ring->lanes == 2 ? 0 : slot][peer];
+}
+
+/* A thread's peers' counts, in the rank's state, of slots that the warp writes and reads: f(the
+ * count, the use). */
 template <class F>
-static __device__ inline void tw_slots_each(const struct tw_rings *rings, const F &f)
+static __device__ inline void tw_uses_each(const struct tw_block *me, const struct tw_ring *ring,
+                                           const F &f)
 {
-    for (uint32_t slot = rings->first; slot < TW_GK_SLOTS && rings->ring < rings->count;
-         slot += rings->step) {
-        f(rings->role == TW_GATHERS ? 1 : 0, slot, rings->role == TW_PUSHES);
-        if (rings->role == TW_TAKES && rings->lanes == 2)
-            f(1, slot, true);
-    }
+    const bool sends = ring->role == TW_PUSHES || (ring->role == TW_TAKES && ring->lanes == 2);
+    const bool takes = ring->role != TW_PUSHES;
+
+    if (!tw_ring_runs(ring))
+        return;
+    tw_peers_each(me, [&](int peer) {
+        struct tw_gk_counts *counts = me->call->state->counts[peer];
+
+        for (uint32_t slot = ring->first; slot < ring->slots; slot += ring->step) {
+            if (sends)
+                f(&counts[tw_slot_number(ring, tw_lane_sent(ring), slot)].sent,
+                  tw_sent(ring, slot, peer));
+            if (takes)
+                f(&counts[tw_slot_number(ring, tw_lane_taken(ring), slot)].taken,
+                  tw_taken(ring, slot, peer));
+        }
+    });
 }
 
-/* All of the group. writes: the peers whose outputs may be written: their records are awaited. */
+/* All of the block. writes: the peers whose outputs may be written: their records are awaited. Of
+ * the mask a thread looks at the bit of its own number only. */
 static __device__ inline void tw_rings_begin(struct tw_block *me, struct tw_rings *rings,
-                                             uint32_t lanes, uint64_t writes)
+                                             uint32_t lanes, uint64_t writes, struct tw_ring *ring)
 {
-    const int peer = me->thread;
+    const int peer = (int)threadIdx.x;
 
-    if (peer == 0) {
-        rings->lanes = lanes;
-        rings->bytes = tw_slot_bytes(me->call);
-        tw_roles_give(me, rings);
-    }
-    tw_group_sync();
+    me->thread = (int)(threadIdx.x % TW_GK_WARP);
+    ring->uses = rings->uses[threadIdx.x / TW_GK_WARP];
+    ring->out = rings->out;
+    tw_role_give(me, lanes, ring);
+    tw_uses_each(me, ring, [](const uint32_t *count, uint32_t *use) { *use = *count; });
     if (tw_is_peer(me, peer)) {
-        const struct tw_gk_counts *counts = me->call->state->counts[peer];
         uint32_t words[TW_GK_WORDS] = {};
 
-        tw_slots_each(rings, [&](uint32_t lane, uint32_t slot, bool sends) {
-            const struct tw_gk_counts *count = &counts[tw_slot_number(rings, lane, slot)];
-
-            if (sends)
-                rings->sent[lane][slot][peer] = count->sent;
-            else
-                rings->taken[lane][slot][peer] = count->taken;
-        });
         rings->out[peer] = nullptr;
         if (tw_has(writes, peer) && tw_record_match(me, peer, words))
             rings->out[peer] = tw_reached(me->call, peer, words, TW_GK_WORD_OUT);
     }
-    tw_group_sync();
+    __syncthreads();
 }
 
-/* All of the group. Peers' outputs are written, and this rank's is when it ends. */
-static __device__ inline void tw_rings_end(struct tw_block *me, const struct tw_rings *rings,
+/* All of the block. Peers' outputs are written, and this rank's is when it ends. Masks as above. */
+static __device__ inline void tw_rings_end(struct tw_block *me, const struct tw_ring *ring,
                                            uint64_t writes, uint64_t written)
 {
-    const int peer = me->thread;
+    const int peer = (int)threadIdx.x;
 
-    tw_group_sync();
-    if (!tw_is_peer(me, peer))
-        return;
-    if (rings->out[peer] != nullptr && tw_has(writes, peer))
-        tw_store_release(&tw_flags(me, peer, me->call->rank)->ended, me->epoch);
-    tw_slots_each(rings, [&](uint32_t lane, uint32_t slot, bool sends) {
-        struct tw_gk_counts *count =
-            &me->call->state->counts[peer][tw_slot_number(rings, lane, slot)];
-
-        if (sends)
-            count->sent = rings->sent[lane][slot][peer];
-        else
-            count->taken = rings->taken[lane][slot][peer];
-    });
-    if (me->call->direct && tw_has(written, peer))
-        tw_wait_ended(me, peer);
+    tw_warp_sync();
+    tw_uses_each(me, ring, [](uint32_t *count, const uint32_t *use) { *count = *use; });
+    const bool tells = tw_is_peer(me, peer) && ring->out[peer] != nullptr;
+    tw_part(me, tells ? writes : 0, me->call->direct ? written : 0);
 }
 
-static __device__ inline char *tw_slot(const struct tw_block *me, const struct tw_rings *rings,
+static __device__ inline char *tw_slot(const struct tw_block *me, const struct tw_ring *ring,
                                        int at, int from, uint32_t lane, uint32_t slot)
 {
-    return tw_slot_of(me->call, at, from, tw_slot_number(rings, lane, slot));
+    return tw_slot_of(me->call, at, from, tw_slot_number(ring, lane, slot));
 }
 
-/* The peer's thread, before the group writes a slot: its last use has been read. */
-static __device__ inline void tw_slot_reserve(struct tw_block *me, const struct tw_rings *rings,
-                                              uint32_t lane, uint32_t slot, int peer)
+/* A thread, before the warp writes a slot: its last use has been read. Nothing that the peer has
+ * written before is read behind it. */
+static __device__ inline void tw_slot_reserve(struct tw_block *me, const struct tw_ring *ring,
+                                              uint32_t slot, int peer)
 {
-    const uint32_t number = tw_slot_number(rings, lane, slot);
+    const uint32_t number = tw_slot_number(ring, tw_lane_sent(ring), slot);
+    const uint32_t *at = tw_drained(me, me->call->rank, peer, number);
+    const uint32_t uses = *tw_sent(ring, slot, peer);
 
-    tw_wait_count(me, peer, &tw_flags_of(me, me->call->rank, peer, number)->drained,
-                  rings->sent[lane][slot][peer]);
+    (void)tw_wait_until(me, peer, [&] { return (int32_t)(tw_load(at) - uses) >= 0; });
 }
 
-/* The peer's thread, before the group reads one. */
-static __device__ inline void tw_slot_await(struct tw_block *me, const struct tw_rings *rings,
-                                            uint32_t lane, uint32_t slot, int peer)
+/* All of the warp, after the threads that have reserved it: a slot is written, or a unit of it. */
+static __device__ inline char *tw_slot_there(const struct tw_block *me, const struct tw_ring *ring,
+                                             uint32_t slot, int peer)
 {
-    const uint32_t number = tw_slot_number(rings, lane, slot);
-
-    tw_wait_count(me, peer, &tw_flags_of(me, me->call->rank, peer, number)->filled,
-                  rings->taken[lane][slot][peer] + 1);
+    return tw_slot(me, ring, peer, me->call->rank, tw_lane_sent(ring), slot);
 }
 
-/* The peer's thread, after the whole group has written it. */
-static __device__ inline void tw_slot_sent(const struct tw_block *me, struct tw_rings *rings,
-                                           uint32_t lane, uint32_t slot, int peer)
+static __device__ inline void tw_slot_send(const struct tw_block *me, const struct tw_ring *ring,
+                                           uint32_t slot, int peer, const uint4 unit[TW_SLOT_UNITS])
 {
-    const uint32_t number = tw_slot_number(rings, lane, slot);
-
-    tw_store_release(&tw_flags_of(me, peer, me->call->rank, number)->filled,
-                     ++rings->sent[lane][slot][peer]);
+    tw_slot_store(tw_slot_there(me, ring, slot, peer), unit, *tw_sent(ring, slot, peer) + 1,
+                  me->thread);
 }
 
-/* The peer's thread, after tw_group_seen. No fence, which would wait for all stores that are under
- * way on the multiprocessor: no load is left that this could overtake. */
-static __device__ inline void tw_slot_release(const struct tw_block *me, struct tw_rings *rings,
-                                              uint32_t lane, uint32_t slot, int peer)
+static __device__ inline void tw_unit_send(const struct tw_block *me, const struct tw_ring *ring,
+                                           uint32_t slot, int peer, uint32_t i, uint4 unit)
 {
-    const uint32_t number = tw_slot_number(rings, lane, slot);
+    tw_unit_pack(tw_slot_there(me, ring, slot, peer), i, unit, *tw_sent(ring, slot, peer) + 1,
+                 me->thread);
+}
 
-    tw_store(&tw_flags_of(me, peer, me->call->rank, number)->drained,
-             ++rings->taken[lane][slot][peer]);
+static __device__ inline void tw_halves_send(const struct tw_block *me, const struct tw_ring *ring,
+                                             uint32_t slot, int peer, uint4 halves)
+{
+    tw_halves_pack(tw_slot_there(me, ring, slot, peer), halves, *tw_sent(ring, slot, peer) + 1,
+                   me->thread);
+}
+
+/* A thread, after the warp has read a slot and has waited for itself: no load is left that this
+ * could overtake, so it needs no fence. */
+static __device__ inline void tw_slot_release(const struct tw_block *me, const struct tw_ring *ring,
+                                              uint32_t slot, int peer)
+{
+    const uint32_t number = tw_slot_number(ring, tw_lane_taken(ring), slot);
+
+    tw_store(tw_drained(me, peer, me->call->rank, number), ++*tw_taken(ring, slot, peer));
+}
+
+/* All of the warp: what comes in a slot, which is given back. */
+static __device__ inline void tw_slot_take(struct tw_block *me, const struct tw_ring *ring,
+                                           uint32_t slot, int peer, uint4 unit[TW_SLOT_UNITS])
+{
+    tw_slot_load(me, peer, tw_slot(me, ring, me->call->rank, peer, tw_lane_taken(ring), slot),
+                 *tw_taken(ring, slot, peer) + 1, me->thread, unit);
+    tw_warp_sync();
+    if (me->thread == 0)
+        tw_slot_release(me, ring, slot, peer);
 }
 
 #endif

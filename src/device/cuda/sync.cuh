@@ -201,7 +201,7 @@ static __device__ inline void tw_wait_count(struct tw_block *me, int peer, const
  */
 static __device__ inline void tw_wait_ended(struct tw_block *me, int peer)
 {
-    const uint32_t *at = &tw_flags(me, me->call->rank, peer)->ended;
+    const uint32_t *at = &tw_marks(me, me->call->rank, peer)->ended;
 
     (void)tw_wait_until(me, peer, [&] { return tw_load_acquire(at) - me->epoch <= 1; });
 }

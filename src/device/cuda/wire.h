@@ -20,11 +20,13 @@
  * Lines (small calls). Data travels as pairs of a word and the epoch, 8 bytes that arrive as one;
  * whoever waits for the word sees by the epoch that it is there. No fence, no flag of its own.
  *
- * Rings (large calls). To every peer a ring has two slots in the peer's memory for either lane.
- * Slots lie where they lie whatever the call; each counts its uses on either side. A group of
- * threads fills slots, others empty them, so neither waits for the other's work. `filled`, in the
- * reader's memory, says that a use has been written, `drained`, in the writer's, that it has been
- * read; one thread raises them for its group, `filled` behind a fence.
+ * Rings (large calls). To every peer a ring has one or two slots in the peer's memory for either
+ * lane. Slots lie where they lie whatever the call; each counts its uses on either side. A warp
+ * fills slots, others empty them, so neither waits for the other's work. A slot is packets, 16
+ * bytes that arrive as one, of which each has the lower 16 bits of the use's number; all of the
+ * slot is written whatever goes through it, so that what lies there is of the use before. Whoever
+ * waits for data sees by the packets that it is there: no fence, no flag. `drained`, in the
+ * writer's memory, says that a use has been read.
  *
  * Direct. A receiver whose record says where its output lies gets data written there, and `ended`
  * raised to the epoch when all of it is. Where every rank's record says where input and output lie,
@@ -44,11 +46,14 @@
  */
 #define TW_GK_RANKS_MAX 64   /* ranks of a communicator on devices */
 #define TW_GK_BLOCKS_MAX 128 /* blocks of a rank's kernel; with rings, half as many */
-#define TW_GK_GROUP 128      /* threads that run a ring together */
-#define TW_GK_SLOTS_MAX 256  /* slots of all rings to a peer */
+#define TW_GK_GROUP 128      /* threads that run sends or receives together */
+#define TW_GK_WARP 32        /* and a ring */
+#define TW_GK_SLOTS_MAX 512  /* slots of all rings to a peer, 8 at least */
+#define TW_GK_SLOT_BYTES 4096
+#define TW_GK_SLOT_DATA 3584 /* and of data, in a slot */
 #define TW_GK_JOINT_MAX 8    /* ranks of one launch */
 #define TW_GK_NEAR 8         /* ranks whose memory a call names itself */
-#define TW_GK_SLOTS 2        /* of a ring */
+#define TW_GK_SLOTS 2        /* of a ring, at most */
 #define TW_GK_PREMUL 8       /* the value of TW_REDOP_PREMUL_SUM */
 #define TW_GK_COLL_P2P 14    /* the value of TW_COLL_P2P */
 #define TW_GK_POSTS 8        /* operations that a receiver posts ahead */
@@ -74,12 +79,15 @@ struct tw_gk_record {
 #define TW_GK_P2P_WORD(type, is_send)                                                              \
     ((uint32_t)TW_GK_COLL_P2P << 24 | (uint32_t)(type) << 16 | (uint32_t)(is_send) << 8)
 
-/* What peer q and this rank tell each other, for each slot and for each block or group. */
+/* What peer q's block tells this rank's same block. */
+struct tw_gk_marks {
+    uint32_t ended;  /* epoch of which it has written all to this rank's output */
+    uint32_t pushed; /* chunks that it has stored into this rank's output */
+};
+/* What peer q tells this rank. */
 struct tw_gk_flags {
-    uint32_t drained; /* uses of the slot at q that q has read */
-    uint32_t filled;  /* uses of the slot here that q has written */
-    uint32_t ended;   /* epoch of which q's group has written all to this rank's output */
-    uint32_t pushed;  /* chunks that q's block has stored into this rank's output */
+    uint32_t drained[TW_GK_SLOTS_MAX]; /* uses of a slot at q that q has read */
+    struct tw_gk_marks blocks[TW_GK_BLOCKS_MAX];
 };
 
 /* What peer q and this rank tell each other of sends and receives: number n at n % TW_GK_POSTS. */
@@ -89,8 +97,8 @@ struct tw_gk_door {
 };
 
 /* Bytes from the start of a rank's memory. It begins with the inbox, [TW_GK_RANKS_MAX][2] struct
- * tw_gk_record, the doors, [TW_GK_RANKS_MAX] struct tw_gk_door, and the flags,
- * [size][TW_GK_SLOTS_MAX] struct tw_gk_flags. "each" is per peer; peers behind the rank itself
+ * tw_gk_record, the doors, [TW_GK_RANKS_MAX] struct tw_gk_door, and the flags, [size] struct
+ * tw_gk_flags. "each" is per peer; peers behind the rank itself
  * count one less. */
 #define TW_GK_DOORS_AT (TW_GK_RANKS_MAX * 2 * (uint32_t)sizeof(struct tw_gk_record))
 #define TW_GK_FLAGS_AT (TW_GK_DOORS_AT + TW_GK_RANKS_MAX * (uint32_t)sizeof(struct tw_gk_door))

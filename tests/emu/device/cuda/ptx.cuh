@@ -92,6 +92,27 @@ static inline void tw_look_pairs(const void *at, uint32_t *first, uint32_t *firs
     *second_epoch = (uint32_t)(high >> 32);
 }
 
+/* What is told by the second half comes behind the first one. */
+static inline void tw_store_packet(void *at, uint4 packet)
+{
+    while (emu::held.load(std::memory_order_relaxed) == at)
+        emu::turn();
+    emu::moved = true;
+    emu::chance(16);
+    __atomic_store_n(emu_half(at, 0), (uint64_t)packet.y << 32 | packet.x, __ATOMIC_RELAXED);
+    emu::chance(32);
+    __atomic_store_n(emu_half(at, 1), (uint64_t)packet.w << 32 | packet.z, __ATOMIC_RELEASE);
+}
+
+static inline uint4 tw_load_packet(const void *at)
+{
+    emu::chance(16);
+    const uint64_t high = __atomic_load_n(emu_half(at, 1), __ATOMIC_ACQUIRE);
+    const uint64_t low = __atomic_load_n(emu_half(at, 0), __ATOMIC_RELAXED);
+
+    return make_uint4((uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high, (uint32_t)(high >> 32));
+}
+
 /* ---- threads, time -----------------------------------------------------------------------------
  */
 
@@ -104,7 +125,12 @@ static inline void tw_group_sync() { (void)tw_group_any(0); }
 
 static inline void tw_pair_sync()
 {
-    (void)emu::meet(9 + threadIdx.x / TW_GK_GROUP / 2, 2 * TW_GK_GROUP, false);
+    (void)emu::meet(8 + threadIdx.x / TW_GK_WARP / 2, 2 * TW_GK_WARP, false);
+}
+
+static inline void tw_warp_sync()
+{
+    (void)emu::meet(16 + threadIdx.x / TW_GK_WARP, TW_GK_WARP, false);
 }
 
 static inline bool tw_warp_all(bool mine) { return !emu::meet(16 + threadIdx.x / 32, 32, !mine); }
