@@ -12,7 +12,8 @@ namespace
 {
 
 const char QUICK[] =
-    "Kernels.*:Pushes.*:Reach.*:Copies.*:Cover.ByPinnedMemory:Cover.ByCopyEngines:Lost.*:Arguments."
+    "Kernels.*:Packets.*:Pushes.*:Reach.*:Copies.*:Cover.ByPinnedMemory:Cover.ByCopyEngines:Lost.*:"
+    "Arguments."
     "*:"
     "Devices.*:Mismatch.OneCallMore:P2p."
     "Mismatch:"
