@@ -20,6 +20,7 @@ _Static_assert(TW_GK_PREMUL == TW_REDOP_PREMUL_SUM, "kernels know created sums b
 #define PUSH_FROM ((uint64_t)8 << 20)
 #define PUSH_SCATTER_FROM ((uint64_t)256 << 20)
 #define PUSH_BLOCKS_MOST 128u
+#define PUSH_BLOCKS_LEAST 64u           /* with fewer, reads are faster */
 #define PUSH_CHUNK ((uint32_t)64 << 10) /* and worth a block */
 #define PUSH_LONG ((uint64_t)256 << 20) /* from there on twice as long chunks */
 #define PUSH_CHUNKS_LEAST 2u            /* of a block: some are pushed while others are summed */
@@ -176,6 +177,7 @@ void tw_gpu_shape_init(struct tw_gpu *gpu)
     gpu->push_from = PUSH_FROM;
     gpu->push_scatter_from = PUSH_SCATTER_FROM;
     gpu->push_chunk = PUSH_CHUNK;
+    gpu->push_blocks = PUSH_BLOCKS_LEAST;
 }
 
 /* Where two ranks would read, and have much to: they push. Whether ranks are in place, each knows
@@ -189,7 +191,8 @@ static void shape_pushes(const struct tw_gpu *gpu, enum tw_coll coll, uint64_t b
     const uint32_t chunk = gpu->push_chunk * (share < PUSH_LONG ? 1 : 2);
 
     if (gpu->comm->size != 2 || from == 0 || share < from || coll == TW_COLL_REDUCE ||
-        (!all && shape->kernel != TW_GK_DIRECT_SCATTER))
+        (!all && shape->kernel != TW_GK_DIRECT_SCATTER) ||
+        most_blocks(gpu, PUSH_BLOCKS_MOST) < gpu->push_blocks)
         return;
     shape->blocks = least((share + chunk - 1) / chunk, most_blocks(gpu, PUSH_BLOCKS_MOST));
     const uint64_t each = share / shape->blocks / PUSH_CHUNKS_LEAST;

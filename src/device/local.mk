@@ -15,7 +15,7 @@ libtwill_core_la_SOURCES += \
 cuda_sources = src/device/cuda/probe.cu src/device/cuda/probe.h src/device/cuda/launch.cu src/device/cuda/launch.h src/device/cuda/wire.h \
 	src/device/cuda/kernels.cuh src/device/cuda/ptx.cuh src/device/cuda/data.cuh \
 	src/device/cuda/place.cuh src/device/cuda/sync.cuh src/device/cuda/call.cuh \
-	src/device/cuda/line.cuh src/device/cuda/ring.cuh src/device/cuda/slot.cuh src/device/cuda/move.cu src/device/cuda/copy.cu \
+	src/device/cuda/line.cuh src/device/cuda/move_line.cuh src/device/cuda/ring.cuh src/device/cuda/slot.cuh src/device/cuda/move.cu src/device/cuda/copy.cu \
 	src/device/cuda/p2p.cuh src/device/cuda/p2p.cu \
 	src/device/cuda/number.cuh src/device/cuda/value.cuh src/device/cuda/adder.cuh \
 	src/device/cuda/turn.cuh src/device/cuda/plan.cuh \

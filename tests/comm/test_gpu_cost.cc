@@ -91,17 +91,17 @@ TEST_F(GpuCost, WhatIsBuiltIn)
     EXPECT_EQ(proto("all_gather", 32 * MIB), "rings");
     EXPECT_EQ(proto("all_gather", 64 * MIB), "copy");
     EXPECT_EQ(proto("all_reduce", 32 * MIB), "direct");
-    /* perf/results/2026-11-30-gpu-second.md, one process, and its last part */
+    /* perf/results/2026-11-30-gpu-third.md, one process */
     const struct {
         const char *coll;
         size_t bytes;
         double us;
-    } measured[] = {{"all_reduce", 8, 3.55},           {"all_reduce", 32 << 10, 4.43},
-                    {"all_reduce", 512 << 10, 8.17},   {"all_gather", 256 << 10, 5.4},
-                    {"all_reduce", 8 * MIB, 32.5},     {"reduce_scatter", 4 * MIB, 20.8},
-                    {"reduce_scatter", 64 * MIB, 209}, {"reduce_scatter", 512 * MIB, 1606},
-                    {"all_gather", 4 * MIB, 19.6},     {"all_gather", 64 * MIB, 202},
-                    {"all_gather", 512 * MIB, 1586},   {"all_to_all", 4 * MIB, 19.8}};
+    } measured[] = {{"all_reduce", 8, 2.72},           {"all_reduce", 32 << 10, 3.59},
+                    {"all_reduce", 512 << 10, 7.8},    {"all_gather", 256 << 10, 4.45},
+                    {"all_reduce", 8 * MIB, 31.9},     {"reduce_scatter", 4 * MIB, 20.4},
+                    {"reduce_scatter", 64 * MIB, 209}, {"all_gather", 4 * MIB, 18.0},
+                    {"all_gather", 64 * MIB, 193},     {"all_gather", 512 * MIB, 1394},
+                    {"all_to_all", 4 * MIB, 18.2},     {"all_reduce", 128 * MIB, 378}};
     for (const auto &one : measured)
         EXPECT_NEAR(choice(one.coll, one.bytes).predicted_us / one.us, 1, 0.15)
             << one.coll << " " << one.bytes;
@@ -124,6 +124,7 @@ TEST_F(GpuCost, BordersMoveWithTheRows)
 {
     /* lines 1 + B / 1000, reads 3 + B / 2000 of an all_reduce of two: even at 4000 bytes */
     const std::string rows = "cuda.lines.start 1000\ncuda.lines.rate 1000\ncuda.lines.block 90000\n"
+                             "cuda.rings.start 900000000\n"
                              "cuda.reads.start 3000\ncuda.reads.block 90000\ncuda.reads.rate ";
     begin({0, 1}, rows + "2000\n");
     EXPECT_EQ(proto("all_reduce", 4000), "lines");
@@ -194,8 +195,8 @@ TEST_F(GpuCost, BlocksAsTheRowsSay)
     EXPECT_EQ(choice("all_gather", 8192).channels, 8) << "of 128 threads";
     struct twill_config config = TWILL_CONFIG_INIT;
     config.max_sms = 3;
-    begin({0, 1}, "cuda.writes.rate 1000\ncuda.writes.block 100\n", {{"COPY_ENGINE", "off"}},
-          &config);
+    begin({0, 1}, "cuda.writes.start 6000\ncuda.writes.rate 1000\ncuda.writes.block 100\n",
+          {{"COPY_ENGINE", "off"}}, &config);
     EXPECT_EQ(choice("all_gather", 4 * MIB).channels, 3);
     EXPECT_NEAR(choice("all_gather", 4 * MIB).predicted_us, 6 + 4 * (double)MIB / 300, 0.1)
         << "and a bound has its price";
@@ -203,7 +204,9 @@ TEST_F(GpuCost, BlocksAsTheRowsSay)
 
 TEST_F(GpuCost, DevicesThatDoNotReachEachOther)
 {
-    begin({0, 1}, "pinned.lines.start 2000\npinned.lines.rate 100\npinned.lines.block 100\n",
+    begin({0, 1},
+          "pinned.lines.start 2000\npinned.lines.rate 100\npinned.lines.block 100\n"
+          "pinned.rings.start 40000\npinned.rings.rate 24000\n",
           {{"P2P", "0"}});
     EXPECT_EQ(proto("all_reduce", 1000), "lines");
     EXPECT_NEAR(choice("all_reduce", 1000).predicted_us, 12, 0.01);
@@ -232,7 +235,7 @@ TEST_F(GpuCost, AllRanksChooseAlike)
 
 TEST_F(GpuCost, GroupsAreSimulated)
 {
-    begin({0, 1}, "");
+    begin({0, 1}, "cuda.writes.start 6000\ncuda.writes.rate 328000\n");
     char *at = buffer(0, MIB);
     const double one = choice("all_reduce", 4000).predicted_us;
     ASSERT_GT(one, 0);

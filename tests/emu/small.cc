@@ -63,6 +63,7 @@ void Small::shorten()
                 p == shape_.cheap ? 0 : (uint64_t)1 << 40;
         gpu->push_from = gpu->push_scatter_from = shape_.chunk_bytes != 0;
         gpu->push_chunk = shape_.chunk_bytes;
+        gpu->push_blocks = 1;
         gpu->base.layout.line_each = 2 * shape_.line_bytes;
         gpu->base.layout.ring_each =
             std::min(gpu->base.layout.ring_each, TW_GK_SLOT_BYTES * shape_.slots);

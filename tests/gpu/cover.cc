@@ -159,8 +159,10 @@ TEST(Cover, LargeSums)
 {
     World world(place(2, 0));
 
-    for (auto &local : world.locals()) /* as large a reduce_scatter as would push takes too long */
+    for (auto &local : world.locals()) { /* a reduce_scatter so large would take too long */
         local->comm->gpu->push_scatter_from = local->comm->gpu->push_from;
+        local->comm->gpu->push_blocks = 1; /* the emulator has few multiprocessors */
+    }
     for (Kind kind : {ALL_REDUCE, REDUCE_SCATTER})
         for (unsigned places = 0; places < 3; places++) {
             Case c;
