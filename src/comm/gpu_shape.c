@@ -9,8 +9,8 @@
 
 _Static_assert(TW_GK_PREMUL == TW_REDOP_PREMUL_SUM, "kernels know created sums by this number");
 
-#define LINE_CLERKS 32u        /* threads of a block that see to records */
-#define LINE_THREADS_MOST 480u /* and those that move data: with the clerks, a block */
+#define LINE_CLERKS 32u /* threads of a block that see to records */
+#define LINE_THREADS_MOST (TW_GK_LINE_THREADS_MOST - LINE_CLERKS) /* and those that move data */
 #define LINE_BLOCKS_MOST 128u
 #define PLAN_BLOCKS_MOST 16u
 #define DIRECT_BLOCKS_MOST 64u

@@ -218,7 +218,7 @@ TEST(GpuShape, BlocksAndThreadsKeepToTheirBounds)
                         ASSERT_LE(shape.blocks, (uint32_t)std::min(most, 128));
                         ASSERT_EQ(shape.threads % 32, 0u);
                         ASSERT_GE(shape.threads, 64u) << "clerks, and others";
-                        ASSERT_LE(shape.threads, (uint32_t)TW_GK_THREADS_MOST);
+                        ASSERT_LE(shape.threads, (uint32_t)TW_GK_LINE_THREADS_MOST);
                         if (shape.kernel == TW_GK_LINE_REDUCE || shape.kernel == TW_GK_LINE_MOVE)
                             continue;
                         ASSERT_EQ(shape.threads, 512u);

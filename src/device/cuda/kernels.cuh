@@ -5,7 +5,8 @@
 
 #include "device/cuda/wire.h"
 
-#define TW_GK_THREADS 512 /* most of a block */
+#define TW_GK_THREADS 512      /* most of a block */
+#define TW_GK_LINE_THREADS 544 /* by lines: as many that move data, and the clerks */
 
 typedef void (*tw_gk_kernel_fn)(struct tw_gk_launch launch);
 typedef void (*tw_gk_kernel_v_fn)(struct tw_gk_launch_v launch);

@@ -11,7 +11,8 @@
 extern "C" {
 #endif
 
-#define TW_GK_THREADS_MOST 512 /* of a block */
+#define TW_GK_THREADS_MOST 512      /* of a block */
+#define TW_GK_LINE_THREADS_MOST 544 /* and of one by lines */
 
 /** Load every kernel into the device's context, so that no launch has to later. ERR_UNSUPPORTED:
  * the build has no code for the device, or has no CUDA. */

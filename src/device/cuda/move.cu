@@ -16,7 +16,7 @@
 /* ---- lines -------------------------------------------------------------------------------------
  */
 
-__global__ void __launch_bounds__(TW_GK_THREADS, 1)
+__global__ void __launch_bounds__(TW_GK_LINE_THREADS, 1)
     tw_gk_line_move(const __grid_constant__ struct tw_gk_launch launch)
 {
     const struct tw_gk_call *call = &launch.call[blockIdx.y];

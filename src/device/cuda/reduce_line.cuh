@@ -63,7 +63,7 @@ static __device__ inline uint2 tw_line_own(const struct tw_gk_call *call, uint64
 }
 
 template <class N>
-__global__ void __launch_bounds__(TW_GK_THREADS, 1)
+__global__ void __launch_bounds__(TW_GK_LINE_THREADS, 1)
     tw_line_reduce(const __grid_constant__ struct tw_gk_launch launch)
 {
     const struct tw_gk_call *call = &launch.call[blockIdx.y];
