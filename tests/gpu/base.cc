@@ -129,6 +129,12 @@ Memory::~Memory()
     (void)cudaFree(at_);
 }
 
+void to_device(char *to, const void *from, size_t bytes)
+{
+    CUDA(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
+    CUDA(cudaStreamSynchronize(nullptr));
+}
+
 Pinned::Pinned(size_t bytes)
 {
     CUDA(cudaHostAlloc((void **)&at_, bytes, cudaHostAllocPortable));

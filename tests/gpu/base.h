@@ -86,6 +86,10 @@ class Memory
     char *at_ = nullptr;
 };
 
+/* To memory of the current device, where it is when this returns: what a copy from pageable memory
+ * has still under way then no other stream waits for. */
+void to_device(char *to, const void *from, size_t bytes);
+
 /* Pinned host memory, zeroed. */
 class Pinned
 {

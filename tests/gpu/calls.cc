@@ -18,7 +18,7 @@ void fill(const Local &local, char *at, size_t count, int call)
     const On on(local.device);
     const std::vector<uint32_t> words(count, word_of(local.rank, call));
 
-    CUDA(cudaMemcpy(at, words.data(), count * 4, cudaMemcpyHostToDevice));
+    to_device(at, words.data(), count * 4);
 }
 
 void expect_words(const Local &local, const char *at, size_t count, uint32_t value)

@@ -38,8 +38,7 @@ struct Mine {
         for (int to = 0; to < (many ? ranks : 1); to++)
             for (size_t i = 0; i < count; i++)
                 host[(size_t)to * count + i] = byte_of(call, local->rank, to, i);
-        CUDA(cudaMemcpy(at, host.data(), (size_t)(many ? ranks : 1) * count,
-                        cudaMemcpyHostToDevice));
+        to_device(at, host.data(), (size_t)(many ? ranks : 1) * count);
     }
     /* from < 0: of all ranks. */
     void expect(const char *at, int call, int from, int to, size_t count)

@@ -42,8 +42,7 @@ Chain::Chain(World *world, size_t count, uint64_t seed) : world_(world), count_(
         memory_.push_back(std::make_unique<Memory>(local->device, 2 * count * 4));
         for (size_t i = 0; i < count; i++)
             sum_[i] += input[i] = (uint32_t)random.bits();
-        CUDA(cudaMemcpy(memory_.back()->get(), input.data(), count * 4, cudaMemcpyHostToDevice));
-        CUDA(cudaDeviceSynchronize());
+        to_device(memory_.back()->get(), input.data(), count * 4);
     }
 }
 

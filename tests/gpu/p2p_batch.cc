@@ -45,7 +45,7 @@ Post::Post(World *world, Batch *batch, Random *random)
                 message_fill(m, bytes.data() + m.in_at);
         in_.push_back(std::make_unique<Memory>(local->device, in_bytes_[r]));
         out_.push_back(std::make_unique<Memory>(local->device, out_bytes_[r]));
-        CUDA(cudaMemcpy(in_.back()->get(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice));
+        to_device(in_.back()->get(), bytes.data(), bytes.size());
     }
     clear();
 }

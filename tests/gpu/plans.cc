@@ -67,8 +67,7 @@ void compare_sums(const Both &world, Kind kind, twill_type_t type, int op, size_
         host.push_back(draw_elements(random, type, TAME, all));
         found.push_back(host.back());
         memory.push_back(std::make_unique<Memory>(world.devices[(size_t)r], all * elem + 1));
-        CUDA(cudaMemcpy(memory.back()->get(), host.back().data(), all * elem,
-                        cudaMemcpyHostToDevice));
+        to_device(memory.back()->get(), host.back().data(), all * elem);
     }
     const auto run = [&](int r, char *at, twill_comm_t comm) {
         if (kind == ALL_REDUCE)
