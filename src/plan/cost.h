@@ -105,12 +105,12 @@ static inline uint32_t tw_cost_link_index(enum tw_cost_link_kind kind,
 
 static inline uint32_t tw_cost_proto_index(enum tw_cost_proto proto, enum tw_cost_proto_field field)
 {
-    const uint32_t copies = (uint32_t)proto - TW_COST_PROTO_KERNELS;
+    const uint32_t behind = (uint32_t)proto - TW_COST_PROTO_KERNELS;
 
     return TW_COST_PLAN_VALUES +
            ((uint32_t)proto < TW_COST_PROTO_KERNELS
                 ? (uint32_t)proto * TW_COST_PROTO_FIELDS
-                : TW_COST_KERNEL_VALUES + copies * TW_COST_COPIES_FIELDS) +
+                : TW_COST_KERNEL_VALUES + behind * TW_COST_COPIES_FIELDS) +
            (uint32_t)field;
 }
 

@@ -92,8 +92,8 @@ TEST_F(TuneGpu, FindsTheRowsThatTimesAreOf)
                   {"cuda.lines.rate", 100000, 0.15},  {"cuda.lines.block", 2000, 0.05},
                   {"cuda.writes.start", 5000, 0.03},  {"cuda.writes.rate", 280000, 0.03},
                   {"cuda.copies.start", 12000, 0.03}, {"cuda.copies.rate", 380000, 0.03},
-                  {"cuda.rings.start", 10000, 0},     {"cuda.reads.grain", 8192, 0},
-                  {"pinned.lines.start", 10000, 0}};
+                  {"cuda.rings.start", 7100, 0},      {"cuda.reads.grain", 8192, 0},
+                  {"pinned.lines.start", 5270, 0}};
     for (const auto &one : wanted)
         EXPECT_NEAR(value(table, one.row), one.value, one.within * one.value) << one.row;
     EXPECT_FALSE(contains(table, "host.step")) << "what is measured at init counts";
