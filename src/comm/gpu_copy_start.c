@@ -171,7 +171,8 @@ static enum twill_status kernel(const struct start *start, enum tw_gk_kernel whi
                         first->shape.threads, start->stream, done);
 }
 
-/* By a kernel, which waits for nobody: an engine would take turns with those that copy to peers. */
+/* By a kernel, which waits for nobody: in graphs engines that do this too take turns with those
+ * that copy to peers. */
 static enum twill_status own_kernel(const struct start *start)
 {
     const struct tw_gpu *gpu = start->gpus[0];

@@ -12,6 +12,19 @@
 
 #define TW_CLERKS 32u
 
+/* The units of a block of the call that a thread moves, where all blocks are alike: from the first
+ * on, each so many behind the last one. */
+struct tw_line_units {
+    uint64_t first, step, all;
+};
+static __device__ inline struct tw_line_units tw_line_units_of(const struct tw_gk_call *call)
+{
+    const uint32_t each = blockDim.x - TW_CLERKS;
+
+    return {(uint64_t)blockIdx.x * each + threadIdx.x, (uint64_t)gridDim.x * each,
+            (call->bytes + sizeof(uint2) - 1) / sizeof(uint2)};
+}
+
 /* Threads of a block, and of a rank, that move data. */
 static __device__ inline uint32_t tw_line_threads(const struct tw_block *me)
 {

@@ -21,30 +21,27 @@ __global__ void __launch_bounds__(TW_GK_LINE_THREADS, 1)
 {
     const struct tw_gk_call *call = &launch.call[blockIdx.y];
     const uint4 state = tw_line_state(&launch);
-    const uint64_t units = (call->bytes + sizeof(uint2) - 1) / sizeof(uint2);
-    const uint32_t each = blockDim.x - TW_CLERKS;
-    const uint64_t first = (uint64_t)blockIdx.x * each + threadIdx.x;
-    const uint64_t step = (uint64_t)gridDim.x * each;
-    const bool moves = !tw_is_clerk() && call->sends != 0 && first < units;
+    const struct tw_line_units units = tw_line_units_of(call);
+    const bool moves = !tw_is_clerk() && call->sends != 0 && units.first < units.all;
     const int next = tw_around(call, call->size > 1 ? 1 : 0);
     uint2 ahead = make_uint2(0, 0), unit;
     struct tw_block me;
 
     if (moves) /* asked for before anything is waited for */
-        ahead = line_unit(call, next, first);
+        ahead = line_unit(call, next, units.first);
     tw_line_begin(&launch, state, &me);
     unit = ahead;
 #pragma unroll 1
-    for (uint64_t i = first; moves && i < units; i += step) {
-        if (i != first)
+    for (uint64_t i = units.first; moves && i < units.all; i += units.step) {
+        if (i != units.first)
             unit = line_unit(call, next, i);
         line_send(&me, i, unit);
     }
     tw_line_sent(&me);
     unit = ahead;
 #pragma unroll 1
-    for (uint64_t i = first; moves && own_moves(&me) && i < units; i += step) {
-        if (i != first && call->in_stride == 0)
+    for (uint64_t i = units.first; moves && own_moves(&me) && i < units.all; i += units.step) {
+        if (i != units.first && call->in_stride == 0)
             unit = line_unit(call, next, i);
         line_own(&me, i, unit);
     }

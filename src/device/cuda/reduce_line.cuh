@@ -68,30 +68,27 @@ __global__ void __launch_bounds__(TW_GK_LINE_THREADS, 1)
 {
     const struct tw_gk_call *call = &launch.call[blockIdx.y];
     const uint4 state = tw_line_state(&launch);
-    const uint64_t units = (call->bytes + sizeof(uint2) - 1) / sizeof(uint2);
-    const uint32_t each = blockDim.x - TW_CLERKS;
-    const uint64_t first = (uint64_t)blockIdx.x * each + threadIdx.x;
-    const uint64_t step = (uint64_t)gridDim.x * each;
-    const bool moves = !tw_is_clerk() && first < units;
+    const struct tw_line_units units = tw_line_units_of(call);
+    const bool moves = !tw_is_clerk() && units.first < units.all;
     tw_adder<N> adder;
     uint2 own = make_uint2(0, 0);
 
     if (moves) /* asked for before anything is waited for */
-        own = tw_line_own<N>(call, first);
+        own = tw_line_own<N>(call, units.first);
     tw_line_begin(&launch, state, &adder.me);
     adder.learn();
     uint2 unit = own;
 #pragma unroll 1
-    for (uint64_t i = first; moves && i < units; i += step) {
-        if (i != first)
+    for (uint64_t i = units.first; moves && i < units.all; i += units.step) {
+        if (i != units.first)
             unit = tw_line_own<N>(call, i);
         tw_line_send(&adder, i, unit);
     }
     tw_line_sent(&adder.me);
     unit = own;
 #pragma unroll 1
-    for (uint64_t i = first; moves && call->takes != 0 && i < units; i += step) {
-        if (i != first)
+    for (uint64_t i = units.first; moves && call->takes != 0 && i < units.all; i += units.step) {
+        if (i != units.first)
             unit = tw_line_own<N>(call, i);
         tw_line_sum(&adder, i, unit);
     }
