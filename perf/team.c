@@ -12,12 +12,12 @@
 static bool rank_create(struct perf_team *team, int i)
 {
     struct perf_rank *rank = &team->ranks[i];
-    size_t page = PERF_GUARD_BYTES, most = team->options->max_bytes;
+    size_t page = PERF_PAGE_BYTES, most = team->options->max_bytes + 2 * (size_t)PERF_GUARD_BYTES;
     const char *why;
     rank->options = team->options;
     rank->rank = team->member * team->count + i;
     rank->size = team->size;
-    rank->buffer_bytes = (most + page - 1) / page * page + 2 * page;
+    rank->buffer_bytes = (most + page - 1) / page * page;
     /* all ranks are on one host, so a rank's number is its number on the host */
     rank->device = team->options->cuda ? rank->rank % perf_cuda_count(&why) : TWILL_DEVICE_HOST;
     rank->counts = calloc(2 * (size_t)rank->size, sizeof(*rank->counts));

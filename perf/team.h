@@ -66,6 +66,7 @@ int perf_nccl_open(const struct perf_options *options);
 /* ---- places (place_host.c, place_cuda.c): where buffers are, and what a clock is there ----------
  */
 
+#define PERF_PAGE_BYTES 65536 /* buffers are of whole ones, as programs have large ones */
 #define PERF_GUARD_BYTES 4096 /* around each buffer; keeps the data aligned to a page */
 
 struct perf_place {

@@ -15,6 +15,8 @@
 #include "comm/gpu.h"
 #include "transport/hostmem.h"
 
+#define SHARED_BYTES ((size_t)1 << 20)
+
 struct twill_reg {
     struct twill_reg *next; /* of the communicator */
     void *ptr;              /* the user's, borrowed until deregistered */
@@ -33,6 +35,16 @@ static enum twill_status device_check(int device)
     return TWILL_OK;
 }
 
+/* So much that it is of large pages. Less than CUDA's least piece of them shares one anyway. */
+static size_t device_bytes(size_t bytes)
+{
+    const size_t page = TW_CUDA_LARGE_PAGE;
+
+    if (bytes < SHARED_BYTES || bytes > SIZE_MAX - page)
+        return bytes;
+    return (bytes + page - 1) / page * page;
+}
+
 enum twill_status twill_mem_alloc(void **ptr, size_t bytes, int device)
 {
     if (!ptr)
@@ -45,8 +57,9 @@ enum twill_status twill_mem_alloc(void **ptr, size_t bytes, int device)
     }
     if (!bytes)
         return TWILL_OK;
-    enum twill_status status = device == TWILL_DEVICE_HOST ? tw_hostmem_alloc(bytes, ptr)
-                                                           : tw_cuda_alloc(device, bytes, ptr);
+    enum twill_status status = device == TWILL_DEVICE_HOST
+                                   ? tw_hostmem_alloc(bytes, ptr)
+                                   : tw_cuda_alloc(device, device_bytes(bytes), ptr);
     return tw_failed(status) ? tw_api_error(status) : status;
 }
 

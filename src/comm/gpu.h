@@ -208,10 +208,11 @@ void tw_gpu_deregister(struct twill_comm *comm, int slot);
 void tw_gpu_regs_drop(struct tw_gpu *gpu);
 /** What a record says of a buffer; 0: no registration holds all of it. */
 uint64_t tw_gpu_reg_word(const struct tw_gpu *gpu, const void *at, uint64_t bytes);
-/** The same of symmetric registrations alone, in which peers' buffers lie likewise. */
-uint64_t tw_gpu_reg_symmetric(const struct tw_gpu *gpu, const void *at, uint64_t bytes);
+/** The same of symmetric registrations alone, in which peers' buffers lie likewise, if copy engines
+ * are to write there. */
+uint64_t tw_gpu_reg_copied(const struct tw_gpu *gpu, const void *at, uint64_t bytes);
 /** Bytes of the largest of them; 0: there are none. */
-uint64_t tw_gpu_reg_symmetric_most(const struct tw_gpu *gpu);
+uint64_t tw_gpu_reg_copied_most(const struct tw_gpu *gpu);
 /** Where a rank's buffer lies for this rank's device, of which a record says `word`. */
 char *tw_gpu_reg_peer(const struct tw_gpu *gpu, uint64_t word, int rank);
 

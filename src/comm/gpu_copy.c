@@ -46,7 +46,7 @@ bool tw_gpu_copy_promised(const struct tw_gpu *gpu, const struct tw_call *call)
 {
     uint64_t bytes;
 
-    return is_promisable(gpu, call, &bytes) && tw_gpu_reg_symmetric(gpu, call->out, bytes) != 0;
+    return is_promisable(gpu, call, &bytes) && tw_gpu_reg_copied(gpu, call->out, bytes) != 0;
 }
 
 bool tw_gpu_copy_expected(const struct tw_gpu *gpu, const struct tw_call *call)
@@ -54,7 +54,7 @@ bool tw_gpu_copy_expected(const struct tw_gpu *gpu, const struct tw_call *call)
     uint64_t bytes;
 
     return (gpu->all_here && tw_gpu_copy_serves(gpu, call)) ||
-           (is_promisable(gpu, call, &bytes) && tw_gpu_reg_symmetric_most(gpu) >= bytes);
+           (is_promisable(gpu, call, &bytes) && tw_gpu_reg_copied_most(gpu) >= bytes);
 }
 
 void tw_gpu_copy_shape(bool promised, struct tw_gpu_shape *shape)

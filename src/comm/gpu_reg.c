@@ -17,7 +17,8 @@
 /* What a rank tells of its memory. */
 struct entry {
     int32_t status; /* negative: it has none to offer */
-    uint32_t symmetric;
+    uint16_t symmetric;
+    uint16_t large; /* of large pages: other processes' engines copy to it at full speed */
     uint64_t bytes;
     uint64_t at, offset;         /* address in its process; bytes from the allocation's start */
     struct tw_gpu_pieces pieces; /* count 0: in this process, or by IPC */
@@ -38,6 +39,7 @@ struct tw_gpu_reg {
     struct tw_cuda_span *spans; /* ...and pieces; owned, [size] */
     uint64_t *bases; /* owned, [size]: everybody's memory, as this rank's device has it */
     bool symmetric;
+    bool large; /* on every rank */
 };
 
 enum twill_status tw_gpu_reg_gather(struct twill_comm *comm, const void *mine, void *all,
@@ -57,13 +59,14 @@ enum twill_status tw_gpu_reg_gather(struct twill_comm *comm, const void *mine, v
 
 /* From cudaMalloc: one allocation. apart: pieces side by side. */
 static enum twill_status range_check(int device, const void *ptr, size_t bytes, bool apart,
-                                     void **base)
+                                     void **base, bool *large)
 {
     const char *const end = (const char *)ptr + bytes;
     void *start = NULL;
     size_t whole = 0;
     enum twill_status status = tw_cuda_memory_range(ptr, base, &whole);
 
+    *large = apart || whole % TW_CUDA_LARGE_PAGE == 0;
     for (const char *at = (char *)*base + whole; apart && at < end && !tw_failed(status);
          at = (char *)start + whole)
         status = tw_cuda_piece_find(device, at, &start, &whole);
@@ -95,6 +98,7 @@ static enum twill_status entry_fill(const struct tw_gpu *gpu, const void *ptr, s
 {
     struct tw_cuda_memory found;
     void *base = NULL;
+    bool large = false;
     enum twill_status status = tw_cuda_memory_find(ptr, &found);
 
     if (tw_failed(status))
@@ -103,9 +107,10 @@ static enum twill_status entry_fill(const struct tw_gpu *gpu, const void *ptr, s
         return tw_fail(TWILL_ERR_INVALID,
                        "register: %p is no memory of the communicator's CUDA device %d", ptr,
                        gpu->device);
-    status = range_check(gpu->device, ptr, bytes, found.apart, &base);
+    status = range_check(gpu->device, ptr, bytes, found.apart, &base, &large);
     if (tw_failed(status))
         return status;
+    entry->large = large;
     entry->at = (uint64_t)(uintptr_t)ptr;
     entry->offset = entry->at - (uint64_t)(uintptr_t)base;
     return way_find(gpu, ptr, bytes, found.apart, entry);
@@ -260,6 +265,15 @@ static enum twill_status reach(struct tw_gpu *gpu, const void *ptr, int slot, st
     return tw_failed(mine) ? mine : slot_fill(gpu, slot, table->entries);
 }
 
+static bool all_large(const struct tw_gpu *gpu, const struct entry *entries)
+{
+    bool large = true;
+
+    for (int r = 0; r < gpu->comm->size; r++)
+        large &= entries[r].large != 0;
+    return large;
+}
+
 static enum twill_status enlist(struct tw_gpu *gpu, const void *ptr, size_t bytes, bool symmetric,
                                 struct table *table, int *slot)
 {
@@ -269,6 +283,7 @@ static enum twill_status enlist(struct tw_gpu *gpu, const void *ptr, size_t byte
     if (tw_failed(status))
         return status;
     *slot = slot_find(gpu);
+    gpu->regs[*slot].large = all_large(gpu, table->entries);
     mine.status = reach(gpu, ptr, *slot, table);
     status = tw_gpu_reg_gather(gpu->comm, &mine, table->entries, sizeof(mine));
     if (!tw_failed(status))
@@ -312,7 +327,15 @@ void tw_gpu_regs_drop(struct tw_gpu *gpu)
     gpu->reg_bases = NULL;
 }
 
-static uint64_t word_of(const struct tw_gpu *gpu, const void *at, uint64_t bytes, bool symmetric)
+/* Copy engines are to write there: into other processes' memory of small pages only where they are
+ * asked for. */
+static bool copied_to(const struct tw_gpu *gpu, const struct tw_gpu_reg *reg)
+{
+    return reg->symmetric && (reg->large || gpu->all_here || !gpu->copy_auto);
+}
+
+/* copied: what engines write to alone */
+static uint64_t word_of(const struct tw_gpu *gpu, const void *at, uint64_t bytes, bool copied)
 {
     const char *first = at;
 
@@ -321,7 +344,7 @@ static uint64_t word_of(const struct tw_gpu *gpu, const void *at, uint64_t bytes
     for (int slot = 0; gpu->regs != NULL && first != NULL && slot < TW_GPU_REGS; slot++) {
         const struct tw_gpu_reg *reg = &gpu->regs[slot];
 
-        if (reg->ptr != NULL && first >= reg->ptr && (reg->symmetric || !symmetric) &&
+        if (reg->ptr != NULL && first >= reg->ptr && (!copied || copied_to(gpu, reg)) &&
             (uint64_t)(first - reg->ptr) + bytes <= reg->bytes)
             return TW_GK_REGISTERED | (uint64_t)slot << TW_GK_SLOT_SHIFT |
                    (uint64_t)(first - reg->ptr);
@@ -334,17 +357,17 @@ uint64_t tw_gpu_reg_word(const struct tw_gpu *gpu, const void *at, uint64_t byte
     return word_of(gpu, at, bytes, false);
 }
 
-uint64_t tw_gpu_reg_symmetric(const struct tw_gpu *gpu, const void *at, uint64_t bytes)
+uint64_t tw_gpu_reg_copied(const struct tw_gpu *gpu, const void *at, uint64_t bytes)
 {
     return word_of(gpu, at, bytes, true);
 }
 
-uint64_t tw_gpu_reg_symmetric_most(const struct tw_gpu *gpu)
+uint64_t tw_gpu_reg_copied_most(const struct tw_gpu *gpu)
 {
     uint64_t most = 0;
 
     for (int slot = 0; gpu->regs != NULL && slot < TW_GPU_REGS; slot++)
-        if (gpu->regs[slot].symmetric && gpu->regs[slot].bytes > most)
+        if (copied_to(gpu, &gpu->regs[slot]) && gpu->regs[slot].bytes > most)
             most = gpu->regs[slot].bytes;
     return most;
 }

@@ -325,7 +325,7 @@ static void reach_copies(const struct tw_gpu *gpu, const struct tw_call *call, b
                          uint64_t bytes, struct tw_gk_call *out)
 {
     out->out_word =
-        promised ? tw_gpu_reg_symmetric(gpu, call->out, bytes) : (uint64_t)(uintptr_t)call->out;
+        promised ? tw_gpu_reg_copied(gpu, call->out, bytes) : (uint64_t)(uintptr_t)call->out;
     out->direct = 1;
 }
 

@@ -22,7 +22,8 @@ class GpuCopy : public GpuRanks
 {
   protected:
     /* Ranks on devices, each with a stream and buffers for blocks of so many bytes. */
-    void begin(const std::vector<int> &devices, size_t bytes, const char *engine = "prefer")
+    void begin(const std::vector<int> &devices, size_t bytes, const char *engine = "prefer",
+               size_t more = 4096)
     {
         make(devices, {{"COPY_ENGINE", engine}});
         const size_t all = devices.size() * bytes;
@@ -31,7 +32,7 @@ class GpuCopy : public GpuRanks
         for (int device : devices) {
             streams_.push_back(fake::stream(device));
             in_.push_back(buffer(device, all));
-            out_.push_back(buffer(device, all + 4096));
+            out_.push_back(buffer(device, all + more));
         }
     }
     void TearDown() override
@@ -431,6 +432,45 @@ TEST_F(GpuCopy, WhatPromisesDoNotTell)
     EXPECT_EQ(twill_broadcast(out_[0], out_[0], bytes_, TWILL_INT8, 0, comms_[0], streams_[0]),
               TWILL_OK);
     EXPECT_EQ(fake::copies().size(), 1u);
+}
+
+/* Engines are slow there, so they are taken only where they are asked for. */
+TEST_F(GpuCopy, OtherProcessesMemoryOfSmallPages)
+{
+    static const struct {
+        const char *engine;
+        size_t more;
+        bool copies;
+    } cases[] = {{"auto", 4096, false}, {"auto", 65536, true},  {"auto", 0, true},
+                 {"48M", 4096, true},   {"prefer", 4096, true}, {"off", 0, false}};
+
+    for (const auto &one : cases) {
+        struct twill_choice choice = TWILL_CHOICE_INIT;
+
+        fake::reset(8);
+        begin({0, 1}, 64 * MIB, one.engine, one.more);
+        enlist(128 * MIB);
+        apart();
+        ASSERT_EQ(gather(0), TWILL_OK);
+        EXPECT_EQ(by_engines(), one.copies) << one.engine << " " << one.more;
+        ASSERT_EQ(twill_comm_choice(comms_[0], "all_gather", bytes_, TWILL_INT8, 0, &choice),
+                  TWILL_OK);
+        EXPECT_EQ(std::string(choice.proto) == "copy", one.copies);
+        destroy();
+        streams_.clear();
+        in_.clear();
+        out_.clear();
+    }
+}
+
+TEST_F(GpuCopy, SmallPagesOfOneRankCountForAll)
+{
+    begin({0, 1}, 64 * MIB, "auto", 65536);
+    out_[1] = buffer(1, 128 * MIB + 4096);
+    enlist(128 * MIB);
+    apart();
+    ASSERT_EQ(gather(0), TWILL_OK);
+    EXPECT_FALSE(by_engines());
 }
 
 /* ---- captures -------------------------------------------------------------------------------- */

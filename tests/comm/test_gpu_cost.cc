@@ -177,8 +177,8 @@ TEST_F(GpuCost, CopiesWhereTheyAreTheCheaperOnes)
     EXPECT_EQ(gpu(0)->copy_from, (uint64_t)(2 * 990000));
     EXPECT_EQ(proto("all_gather", 2 * 990000), "copy");
     EXPECT_EQ(proto("all_gather", 2 * 990000 - 1), "rings");
-    EXPECT_EQ(gpu(0)->copy_far_from, (uint64_t)16 * 1000 - 10 * 1000 + 22 + 1)
-        << "16 + B / 267000 against 10 + B / 1000";
+    EXPECT_EQ(gpu(0)->copy_far_from, (uint64_t)19100 - 10 * 1000 + 23 + 1)
+        << "19.1 + B / 390000 against 10 + B / 1000";
     begin({0, 1}, "cuda.copies.rate 1000\n");
     EXPECT_EQ(gpu(0)->copy_from, UINT64_MAX) << "never";
     begin({0, 1}, "cuda.copies.rate 1000\n", {{"COPY_ENGINE", "2M"}});
