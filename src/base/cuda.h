@@ -164,6 +164,11 @@ struct tw_cuda_stream {
 /** The same, and what else there is to know of a stream. */
 enum twill_status tw_cuda_stream_look(int device, void *stream, struct tw_cuda_stream *found);
 
+/** The node of a graph that is being captured which alone the stream's next one comes behind. NULL:
+ * none or several, or `capture` is not what the stream is captured into. A kernel's node lives as
+ * long as the capture. */
+enum twill_status tw_cuda_capture_last(int device, void *stream, uint64_t capture, void **node);
+
 /** Without timing. */
 enum twill_status tw_cuda_event_create(int device, void **event);
 void tw_cuda_event_destroy(int device, void *event);

@@ -121,6 +121,41 @@ enum twill_status tw_cuda_stream_capturing(int device, void *stream, bool *captu
     return status;
 }
 
+/* Runtimes before CUDA 13 have it by another name and arguments: there nothing is known. */
+static cudaError_t capture_tail(cudaStream_t stream, uint64_t capture, void **node)
+{
+    *node = NULL;
+#if CUDART_VERSION >= 13000
+    enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+    unsigned long long id = 0;
+    const cudaGraphNode_t *nodes = NULL;
+    const cudaGraphEdgeData *edges = NULL;
+    size_t count = 0;
+    const cudaError_t error =
+        cudaStreamGetCaptureInfo(stream, &state, &id, NULL, &nodes, &edges, &count);
+    if (error == cudaSuccess && state == cudaStreamCaptureStatusActive && id == capture &&
+        count == 1)
+        *node = nodes[0];
+    return error;
+#else
+    (void)stream;
+    (void)capture;
+    return cudaSuccess;
+#endif
+}
+
+enum twill_status tw_cuda_capture_last(int device, void *stream, uint64_t capture, void **node)
+{
+    struct tw_cuda_place place;
+    enum twill_status status = tw_cuda_enter_captured(device, &place);
+    if (tw_failed(status))
+        return status;
+    status = tw_cuda_check(capture_tail((cudaStream_t)stream, capture, node),
+                           "cudaStreamGetCaptureInfo", device);
+    tw_cuda_leave(&place);
+    return status;
+}
+
 enum twill_status tw_cuda_event_create(int device, void **event)
 {
     struct tw_cuda_place place;

@@ -51,6 +51,7 @@ struct tw_gpu_entry {
 struct tw_gpu_capture {
     uint64_t capture; /* 0: none */
     void *stream;     /* of its last call */
+    void *early;      /* node of its last call that the next one may follow early; NULL: none */
 };
 
 struct tw_gpu {
@@ -92,6 +93,7 @@ struct tw_gpu {
     void *done;  /* owned: event at the end of the last call outside captures */
     void *event; /* owned */
     void *mark;  /* owned: event at the end of the last captured call, where blocks are counted */
+    bool early;  /* small calls in graphs are started early (gpu_early.c) */
     /* calls by copy engines (gpu_copy.h) */
     uint64_t copy_from;        /* bytes of a block, from which on they serve; 0: never */
     uint64_t copy_far_from;    /* the same where other processes' memory is copied to */
@@ -304,6 +306,18 @@ struct tw_gpu_launch {
     struct tw_cuda_stream found; /* what that is */
 };
 
+/* ---- kernels that are started early (gpu_early.c) ----------------------------------------------
+ */
+
+/** Whether there are any. */
+void tw_gpu_early_init(struct tw_gpu *gpu, const struct tw_cuda_device *device);
+/** Blocks that a launch may hold: of the rank, with the kernel behind. */
+uint32_t tw_gpu_early_blocks(const struct tw_gpu *gpu, const struct tw_gpu_launch *launch);
+/** tw_gpu_kernels_start (comm/gpu_copy.h) of it, early where that serves. */
+enum twill_status tw_gpu_early_start(struct tw_gpu *const *gpus,
+                                     const struct tw_gpu_launch *const *launches,
+                                     struct tw_gk_launch *wire, void *done);
+
 /** @param parts  as tw_gpu_staging_take has it, for each rank of the team; gpu->staging_bytes are
  * its own */
 enum twill_status tw_gpu_team_join(struct tw_gpu *gpu, int ranks, int place,
@@ -327,6 +341,8 @@ void tw_gpu_team_unlock(const struct tw_gpu *gpu);
 /* ---- order over streams (gpu_stream.c) ---------------------------------------------------------
  */
 
+/** Of a capture that is new to the rank: the place of the oldest, with no call yet. */
+struct tw_gpu_capture *tw_gpu_capture_find(struct tw_gpu *gpu, uint64_t capture);
 /** The rank's call comes after its last one, whichever streams they were given. */
 enum twill_status tw_gpu_stream_follow(struct tw_gpu *gpu, const struct tw_gpu_launch *launch);
 /** `to` goes on after what stands in `from` now. */

@@ -155,6 +155,7 @@ static void blocks_set(struct joint *joint, uint32_t groups)
     const uint32_t each = (groups + blocks - 1) / blocks;
 
     joint->wire.launch.blocks = (groups + each - 1) / each;
+    joint->wire.launch.early = 0;
     joint->threads = each * TW_GK_GROUP;
 }
 

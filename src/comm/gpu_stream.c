@@ -15,8 +15,7 @@ enum twill_status tw_gpu_stream_join(struct tw_gpu *gpu, void *from, void *to)
     return tw_failed(status) ? status : tw_cuda_event_await(gpu->device, gpu->event, to);
 }
 
-/* Of a capture that is new to the rank: the place of the oldest, with no call yet. */
-static struct tw_gpu_capture *capture_find(struct tw_gpu *gpu, uint64_t capture)
+struct tw_gpu_capture *tw_gpu_capture_find(struct tw_gpu *gpu, uint64_t capture)
 {
     for (int i = 0; i < TW_GPU_CAPTURES; i++)
         if (gpu->captures[i].capture == capture)
@@ -30,7 +29,7 @@ static struct tw_gpu_capture *capture_find(struct tw_gpu *gpu, uint64_t capture)
 /* The stream of the capture's last call still captures, or the capture would have ended. */
 static enum twill_status capture_follow(struct tw_gpu *gpu, const struct tw_gpu_launch *launch)
 {
-    struct tw_gpu_capture *capture = capture_find(gpu, launch->found.capture);
+    struct tw_gpu_capture *capture = tw_gpu_capture_find(gpu, launch->found.capture);
     enum twill_status status = TWILL_OK;
 
     if (capture->stream != NULL)

@@ -169,7 +169,7 @@ static enum twill_status launch_one(struct tw_gpu *gpu, const struct tw_gpu_laun
 
     struct tw_gpu_start start = {.ranks = &gpu,
                                  .count = 1,
-                                 .blocks = launch->shape.blocks,
+                                 .blocks = tw_gpu_early_blocks(gpu, launch),
                                  .stream = launch->stream,
                                  .found = &launch->found};
 
@@ -181,8 +181,8 @@ static enum twill_status launch_one(struct tw_gpu *gpu, const struct tw_gpu_laun
     wire_set(wire, 0, launch);
     status = tw_gpu_blocks_begin(&start);
     if (!tw_failed(status))
-        status = tw_gpu_kernels_start(&gpu, &launch, &wire->v.launch,
-                                      launch->found.capturing ? NULL : gpu->done);
+        status = tw_gpu_early_start(&gpu, &launch, &wire->v.launch,
+                                    launch->found.capturing ? NULL : gpu->done);
     if (!tw_failed(status))
         status = tw_gpu_stream_note(gpu, launch, launch->stream);
     return tw_gpu_blocks_end(&start, status);
@@ -258,7 +258,7 @@ static enum twill_status launch_all(struct tw_gpu_team *team)
     struct tw_gpu *ranks[TW_GK_JOINT_MAX];
     struct tw_gpu_start start = {.ranks = ranks,
                                  .count = (uint32_t)team->ranks,
-                                 .blocks = first->shape.blocks,
+                                 .blocks = tw_gpu_early_blocks(team->members[0].gpu, first),
                                  .stream = first->stream,
                                  .found = &first->found};
 
@@ -276,7 +276,7 @@ static enum twill_status launch_all(struct tw_gpu_team *team)
     }
     status = tw_gpu_blocks_begin(&start);
     if (!tw_failed(status))
-        status = tw_gpu_kernels_start(ranks, launches, &wire->v.launch, NULL);
+        status = tw_gpu_early_start(ranks, launches, &wire->v.launch, NULL);
     if (!tw_failed(status))
         status = streams_part(team);
     return tw_gpu_blocks_end(&start, status);

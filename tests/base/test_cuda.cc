@@ -136,6 +136,7 @@ TEST_F(CudaAbsent, StreamsAndEvents)
     expect_absent(tw_cuda_stream_wait(0, nullptr));
     expect_absent(tw_cuda_stream_query(0, nullptr, &flag_));
     expect_absent(tw_cuda_stream_capturing(0, nullptr, &flag_));
+    expect_absent(tw_cuda_capture_last(0, nullptr, 1, &ptr_));
     expect_absent(tw_cuda_event_create(0, &ptr_));
     expect_absent(tw_cuda_event_record(0, &mark_, nullptr));
     expect_absent(tw_cuda_event_await(0, &mark_, nullptr));
@@ -400,6 +401,18 @@ TEST_F(CudaDevice, MemoryIsHadWhileAGraphIsCaptured)
     OK(tw_cuda_stream_capturing(last_, stream, &flag));
     EXPECT_TRUE(flag);
     OK(tw_cuda_alloc(last_, kBytes, &memory));
+    struct tw_cuda_stream found = {};
+    void *node = stream, *again = nullptr;
+    OK(tw_cuda_stream_look(last_, stream, &found));
+    OK(tw_cuda_capture_last(last_, stream, found.capture, &node));
+    EXPECT_EQ(node, nullptr) << "there is none yet";
+    ASSERT_EQ(cudaMemsetAsync(memory, 0, 4, (cudaStream_t)stream), cudaSuccess);
+    OK(tw_cuda_capture_last(last_, stream, found.capture, &node));
+    OK(tw_cuda_capture_last(last_, stream, found.capture, &again));
+    EXPECT_NE(node, nullptr);
+    EXPECT_EQ(node, again);
+    OK(tw_cuda_capture_last(last_, stream, found.capture + 1, &again));
+    EXPECT_EQ(again, nullptr) << "another capture";
     cudaGraph_t graph = nullptr;
     ASSERT_EQ(cudaStreamEndCapture((cudaStream_t)stream, &graph), cudaSuccess);
     cudaGraphDestroy(graph);

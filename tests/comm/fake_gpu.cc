@@ -18,6 +18,7 @@ struct Stream {
     uint64_t id = 0, capture = 0;
     bool ended = false;
     Point now;
+    uintptr_t node = 0; /* that alone the next one comes behind; 0: not known */
 };
 struct Event {
     int device = 0;
@@ -30,7 +31,7 @@ struct Range {
     int device;
 };
 struct All {
-    int devices = 0, multiprocessors = 0;
+    int devices = 0, multiprocessors = 0, major = 0;
     std::set<std::pair<int, int>> cuts;
     std::map<std::pair<int, int>, Lie> lies;
     int probes = 0;
@@ -88,6 +89,8 @@ Stream *find(int device, void *handle)
 /* One more thing in the stream. */
 Point step(Stream *stream)
 {
+    static uintptr_t nodes; /* under the lock */
+    stream->node = ++nodes;
     stream->now.after[stream] = ++stream->now.place;
     return stream->now;
 }
@@ -182,6 +185,12 @@ void stream_end(void *stream)
     all->streams.at(stream)->ended = true;
 }
 
+void capability(int major)
+{
+    const Guard guard(lock);
+    all->major = major;
+}
+
 Point work(void *stream)
 {
     const Guard guard(lock);
@@ -264,6 +273,7 @@ enum twill_status tw_cuda_device_read(int device, struct tw_cuda_device *found)
     memset(found, 0, sizeof *found);
     found->uuid[0] = (uint8_t)(device + 1);
     found->multiprocessors = all->multiprocessors;
+    found->major = all->major;
     found->threads_each = 2048;
     return TWILL_OK;
 }
@@ -389,6 +399,15 @@ enum twill_status tw_cuda_stream_look(int device, void *handle, struct tw_cuda_s
     found->capture = stream->capture;
     return TWILL_OK;
 }
+enum twill_status tw_cuda_capture_last(int device, void *handle, uint64_t capture, void **node)
+{
+    const Guard guard(lock);
+    const Stream *stream = find(device, handle);
+    if (stream == nullptr)
+        return TWILL_ERR_SYSTEM;
+    *node = stream->capture != 0 && stream->capture == capture ? (void *)stream->node : nullptr;
+    return TWILL_OK;
+}
 enum twill_status tw_cuda_stream_capturing(int device, void *handle, bool *capturing)
 {
     struct tw_cuda_stream found;
@@ -432,6 +451,7 @@ enum twill_status tw_cuda_event_await(int device, void *event, void *handle)
         return wrong("a graph waits for what is not in it");
     ordered++;
     stream->capture = from->capture; /* it joins */
+    stream->node = 0;
     for (const auto &one : from->at.after)
         if (stream->now.after[one.first] < one.second)
             stream->now.after[one.first] = one.second;
@@ -480,6 +500,8 @@ enum twill_status tw_gk_launch(int device, enum tw_gk_kernel kernel, twill_type_
         return TWILL_ERR_SYSTEM;
     if (stream->capture != 0 && done != nullptr)
         return wrong("a launch with an event is captured");
+    if (launch->early != 0 && (stream->capture == 0 || done != nullptr))
+        return wrong("a launch outside captures is early");
     all->launches.push_back(
         {device, kernel, type, *launch, threads, handle, stream->capture, step(stream)});
     if (done != nullptr) {

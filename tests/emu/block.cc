@@ -120,6 +120,8 @@ struct Block {
     Barrier barriers[BARRIERS];
     Context main;
     const std::function<void()> *body;
+    const Grid *grid;
+    bool over, next; /* what it has said, and has been told */
     char *stacks;
     unsigned current, left;
 };
@@ -219,6 +221,20 @@ bool meet(unsigned which, unsigned count, bool some)
     return barrier->result; /* nobody has met there again: this thread has not */
 }
 
+void grid_await()
+{
+    while (!mine->over && !(mine->over = mine->grid->over()))
+        turn();
+    moved = true;
+}
+
+void grid_next()
+{
+    if (!mine->next)
+        mine->grid->next();
+    mine->next = true;
+}
+
 uint64_t now_ns()
 {
     struct timespec now;
@@ -228,7 +244,7 @@ uint64_t now_ns()
 }
 
 void run_block(unsigned block, unsigned across, unsigned threads, uint64_t seed,
-               const std::function<void()> &body)
+               const std::function<void()> &body, const Grid &grid)
 {
     unsigned passes = 0, idle = 0;
 
@@ -243,6 +259,8 @@ void run_block(unsigned block, unsigned across, unsigned threads, uint64_t seed,
         die("so many threads are no block");
     memset(mine->barriers, 0, sizeof mine->barriers);
     mine->body = &body;
+    mine->grid = &grid;
+    mine->over = mine->next = false;
     mine->left = threads;
     for (unsigned i = 0; i < threads; i++) {
         mine->fibers[i].state = READY;

@@ -46,12 +46,22 @@ static inline void chance(uint32_t n)
 /* Until `count` threads are at the same barrier. True, to all: it was for one of them. */
 bool meet(unsigned barrier, unsigned count, bool mine);
 
+/* Until the kernels that the block's may have begun before have ended; and: the next may begin. */
+void grid_await();
+void grid_next();
+
 uint64_t now_ns();
+
+/* What the rest of the emulator says to both. */
+struct Grid {
+    std::function<bool()> over;
+    std::function<void()> next; /* of a block, once */
+};
 
 /* Runs threads 0 to `threads` - 1 of a block until all have ended. across: blocks of a row of the
  * grid; seed: of who goes on when. */
 void run_block(unsigned block, unsigned across, unsigned threads, uint64_t seed,
-               const std::function<void()> &body);
+               const std::function<void()> &body, const Grid &grid);
 
 } // namespace emu
 

@@ -45,6 +45,8 @@ typedef enum cudaError {
 typedef struct CUstream_st *cudaStream_t;
 typedef struct CUevent_st *cudaEvent_t;
 typedef struct CUgraph_st *cudaGraph_t;
+typedef struct CUgraphNode_st *cudaGraphNode_t;
+typedef struct cudaGraphEdgeData_st cudaGraphEdgeData;
 typedef struct CUgraphExec_st *cudaGraphExec_t;
 
 const char *cudaGetErrorName(cudaError_t error);
@@ -147,9 +149,11 @@ enum cudaStreamCaptureStatus {
 cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode);
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
-/* what follows id is not looked at */
+/* graph: NULL. nodes, edges (of those no more than the pointer), count: all or none; nodes until
+ * the stream's next operation */
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
-                                     unsigned long long *id, void *graph, void *nodes, void *edges,
+                                     unsigned long long *id, cudaGraph_t *graph,
+                                     const cudaGraphNode_t **nodes, const cudaGraphEdgeData **edges,
                                      size_t *count);
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
                                           unsigned long long flags);
@@ -168,7 +172,10 @@ typedef struct dim3 {
 struct cudaFuncAttributes {
     int maxThreadsPerBlock;
 };
-enum cudaLaunchAttributeID { cudaLaunchAttributeProgrammaticEvent = 7 };
+enum cudaLaunchAttributeID {
+    cudaLaunchAttributeProgrammaticStreamSerialization = 6,
+    cudaLaunchAttributeProgrammaticEvent = 7
+};
 typedef struct cudaLaunchAttribute {
     enum cudaLaunchAttributeID id;
     union {
@@ -176,6 +183,7 @@ typedef struct cudaLaunchAttribute {
             cudaEvent_t event;
             int flags, triggerAtBlockStart;
         } programmaticEvent;
+        int programmaticStreamSerializationAllowed;
     } val;
 } cudaLaunchAttribute;
 typedef struct cudaLaunchConfig {

@@ -55,10 +55,12 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 }
 
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
-                                     unsigned long long *id, void *, void *, void *, size_t *)
+                                     unsigned long long *id, cudaGraph_t *,
+                                     const cudaGraphNode_t **nodes, const cudaGraphEdgeData **edges,
+                                     size_t *count)
 {
     const Guard guard(streams.lock);
-    const CUstream_st *found = stream_find(stream);
+    CUstream_st *found = stream_find(stream);
 
     if (found == nullptr)
         return said(cudaErrorInvalidResourceHandle);
@@ -67,8 +69,17 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCapture
     *status = found->capture == nullptr ? cudaStreamCaptureStatusNone
               : found->capture->invalid ? cudaStreamCaptureStatusInvalidated
                                         : cudaStreamCaptureStatusActive;
-    if (found->capture != nullptr)
-        *id = found->capture->id;
+    if (found->capture == nullptr)
+        return cudaSuccess;
+    *id = found->capture->id;
+    if (nodes == nullptr)
+        return cudaSuccess;
+    found->told.clear();
+    for (size_t node : found->tail)
+        found->told.push_back((cudaGraphNode_t)(found->capture->id << 32 | (node + 1)));
+    *nodes = found->told.data();
+    *edges = nullptr;
+    *count = found->told.size();
     return cudaSuccess;
 }
 
@@ -122,6 +133,14 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const v
     return kernel_bind(kernel, nullptr, &body) ? cudaSuccess : said(cudaErrorInvalidDeviceFunction);
 }
 
+static bool is_early(const cudaLaunchConfig_t *config)
+{
+    for (unsigned i = 0; i < config->numAttrs; i++)
+        if (config->attrs[i].id == cudaLaunchAttributeProgrammaticStreamSerialization)
+            return config->attrs[i].val.programmaticStreamSerializationAllowed != 0;
+    return false;
+}
+
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *kernel,
                                 void **arguments)
 {
@@ -138,10 +157,12 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *ke
     made->across = config->gridDim.x;
     made->threads = config->blockDim.x;
     made->device = stream->device;
+    made->early = is_early(config);
     job.kernel = made;
     cudaError_t error = stream_submit(stream, job);
     for (unsigned i = 0; i < config->numAttrs && error == cudaSuccess; i++)
-        error = event_record(config->attrs[i].val.programmaticEvent.event, stream);
+        if (config->attrs[i].id == cudaLaunchAttributeProgrammaticEvent)
+            error = event_record(config->attrs[i].val.programmaticEvent.event, stream);
     return said(error);
 }
 }

@@ -32,8 +32,9 @@ struct CUstream_st {
     bool blocking; /* it and the device's default stream wait for each other */
     uint64_t id;
     emu::OpRef last;
-    emu::CaptureRef capture;  /* NULL: none */
-    std::vector<size_t> tail; /* nodes that the next one comes after */
+    emu::CaptureRef capture;           /* NULL: none */
+    std::vector<size_t> tail;          /* nodes that the next one comes after */
+    std::vector<cudaGraphNode_t> told; /* the same, as was last asked */
 };
 struct CUevent_st {
     int device;

@@ -20,7 +20,11 @@ struct Op {
     Job job;
     size_t waits = 0; /* for so many others */
     std::vector<OpRef> next;
-    unsigned blocks = 0; /* that go on */
+    std::vector<OpRef> before; /* of an early kernel, until it has ended */
+    std::vector<OpRef> early;  /* those that begin when it is open */
+    unsigned blocks = 0;       /* that go on */
+    unsigned shut = 0;         /* blocks that the next must not begin beside */
+    bool open = false;         /* there are none */
     bool ended = false;
 };
 
@@ -76,19 +80,40 @@ void pool_run(std::function<void()> job)
 
 void begin(std::vector<OpRef> ready);
 
+/* Under the lock. Adds those of `others` that wait for nothing else. */
+void release(std::vector<OpRef> *others, std::vector<OpRef> *ready)
+{
+    for (OpRef &next : *others)
+        if (--next->waits == 0)
+            ready->push_back(next);
+    others->clear();
+}
+
 /* Those that waited for it alone. */
 std::vector<OpRef> end(Op *op)
 {
     const std::lock_guard<std::mutex> guard(all.lock);
     std::vector<OpRef> ready;
 
-    op->ended = true;
+    op->ended = op->open = true;
     op->job = Job();
-    for (OpRef &next : op->next)
-        if (--next->waits == 0)
-            ready.push_back(next);
-    op->next.clear();
+    op->before.clear();
+    release(&op->early, &ready);
+    release(&op->next, &ready);
     all.changed.notify_all();
+    return ready;
+}
+
+/* A block says that the next kernel may begin. */
+std::vector<OpRef> part(Op *op)
+{
+    const std::lock_guard<std::mutex> guard(all.lock);
+    std::vector<OpRef> ready;
+
+    if (--op->shut == 0) {
+        op->open = true;
+        release(&op->early, &ready);
+    }
     return ready;
 }
 
@@ -115,18 +140,37 @@ void wait_to_begin(const Kernel &kernel, unsigned block, uint64_t seed)
         std::this_thread::sleep_for(std::chrono::microseconds(late_us));
 }
 
+/* What an early kernel comes behind. */
+bool all_ended(const Op &op)
+{
+    const std::lock_guard<std::mutex> guard(all.lock);
+
+    for (const OpRef &one : op.before)
+        if (!one->ended)
+            return false;
+    return true;
+}
+
 void kernel_begin(const OpRef &op)
 {
     const std::shared_ptr<const Kernel> kernel = op->job.kernel;
     const uint64_t seed = kernel_seed();
 
-    op->blocks = kernel->blocks;
+    op->blocks = op->shut = kernel->blocks;
     for (unsigned block = 0; block < kernel->blocks; block++)
         pool_run([=] {
             wait_to_begin(*kernel, block, seed);
             running = kernel->device;
+            bool said = false;
+            const Grid grid = {[&] { return all_ended(*op); },
+                               [&] {
+                                   said = true;
+                                   begin(part(op.get()));
+                               }};
             run_block(block, kernel->across, kernel->threads, seed + block * 0x632be59bd9b4e019u,
-                      kernel->body);
+                      kernel->body, grid);
+            if (!said)
+                begin(part(op.get()));
             bool last;
             {
                 const std::lock_guard<std::mutex> guard(all.lock);
@@ -174,11 +218,17 @@ OpRef start(const Job &job, const std::vector<OpRef> &before)
     op->job = job;
     {
         const std::lock_guard<std::mutex> guard(all.lock);
-        for (const OpRef &one : before)
-            if (one && !one->ended) {
-                one->next.push_back(op);
-                op->waits++;
-            }
+        const bool early = job.kernel && job.kernel->early;
+        for (const OpRef &one : before) {
+            if (!one || one->ended)
+                continue;
+            if (early)
+                op->before.push_back(one);
+            if (early && one->open)
+                continue;
+            (early ? one->early : one->next).push_back(op);
+            op->waits++;
+        }
         if (op->waits != 0)
             return op;
     }

@@ -17,6 +17,7 @@ struct Kernel {
     std::function<void()> body;       /* of a thread */
     unsigned blocks, across, threads; /* across: of a row of the grid */
     int device;
+    bool early; /* it may begin once all blocks of those before it have said so, or ended */
 };
 
 /* From now on the last block of a device's kernels begins so much later; 0: as the others. */

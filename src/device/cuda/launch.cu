@@ -109,13 +109,17 @@ static cudaError_t start(const void *kernel, const struct tw_gk_launch *launch, 
     cudaLaunchAttribute attribute = {};
     cudaLaunchConfig_t config = {};
 
+    config.attrs = &attribute;
     config.gridDim = dim3(launch->blocks, launch->ranks);
     config.blockDim = dim3(threads);
     config.stream = stream;
     if (done != nullptr) { /* cheaper than a record of its own */
         attribute.id = cudaLaunchAttributeProgrammaticEvent;
         attribute.val.programmaticEvent.event = done;
-        config.attrs = &attribute;
+        config.numAttrs = 1;
+    } else if ((launch->early & TW_GK_FOLLOWS) != 0) {
+        attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attribute.val.programmaticStreamSerializationAllowed = 1;
         config.numAttrs = 1;
     }
     return cudaLaunchKernelExC(&config, kernel, arguments);

@@ -26,6 +26,7 @@ enum twill_status tw_gk_load(int device);
  *                 TW_GK_P2P_FEW and TW_GK_P2P_MANY: of a struct tw_gk_launch_p2p; of TW_GK_PLAN: of
  *                 a struct tw_gk_launch_plan
  * @param type     of the sums, of a plan whatever it does; not looked at where nothing is summed
+ * @param launch->early  TW_GK_FOLLOWS only while a graph is captured, behind a kernel that leads
  * @param threads  of a block: a multiple of 32, at least the number of ranks; 512 for rings
  * @param done     event that comes when its blocks have ended; NULL: none. Not while a graph is
  *                 captured

@@ -91,9 +91,13 @@ static __device__ __noinline__ struct tw_guarded tw_line_guard(const struct tw_g
     return {{me.before[0], me.before[1]}, me.dead};
 }
 
-/* What tw_line_begin has to know of the rank's state: it is asked for before anything else. */
+/* What tw_line_begin has to know of the rank's state: it is asked for before anything else, once
+ * the kernel in front has ended. */
 static __device__ inline uint4 tw_line_state(const struct tw_gk_launch *launch)
 {
+    tw_grid_await();
+    if ((launch->early & TW_GK_LEADS) != 0)
+        tw_grid_next();
     return tw_load_four(&launch->call[blockIdx.y].state->epoch);
 }
 

@@ -167,6 +167,22 @@ static __device__ inline uint32_t tw_group_any(uint32_t mine)
 /* Of a warp, all of whose threads ask: is it so for all of them? */
 static __device__ inline bool tw_warp_all(bool mine) { return __all_sync(0xffffffffu, mine) != 0; }
 
+/* Until the kernels in front of this one have ended and what they stored is there. */
+static __device__ inline void tw_grid_await()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" : : : "memory");
+#endif
+}
+
+/* The next kernel may begin once all blocks have come here or ended. */
+static __device__ inline void tw_grid_next()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
+#endif
+}
+
 static __device__ inline uint64_t tw_now_ns()
 {
     uint64_t now;

@@ -194,9 +194,16 @@ struct tw_gk_call {
     uint32_t chunk; /* bytes, whole units: ranks, which are two, push where both are APART; or 0 */
 };
 
+/* How a kernel of small calls stands among others of its stream (comm/gpu_early.c). */
+enum tw_gk_early {
+    TW_GK_LEADS = 1,  /* the next one may begin before it has ended */
+    TW_GK_FOLLOWS = 2 /* it may begin before the last one has */
+};
+
 /* A launch: `blocks` blocks, a row of the grid, for each of `ranks` ranks of one device. */
 struct tw_gk_launch {
     uint32_t ranks, blocks;
+    uint32_t early; /* enum tw_gk_early, together: of lines only */
     struct tw_gk_call call[TW_GK_JOINT_MAX];
 };
 

@@ -135,6 +135,9 @@ static inline void tw_warp_sync()
 
 static inline bool tw_warp_all(bool mine) { return !emu::meet(16 + threadIdx.x / 32, 32, !mine); }
 
+static inline void tw_grid_await() { emu::grid_await(); }
+static inline void tw_grid_next() { emu::grid_next(); }
+
 static inline uint64_t tw_now_ns() { return emu::now_ns(); }
 
 /* ---- numbers -----------------------------------------------------------------------------------
