@@ -107,6 +107,7 @@ struct tw_gpu {
     /* bytes of what a rank sums, from which on two ranks push in an all_reduce, and in a
      * reduce_scatter; 0: never */
     uint64_t push_from, push_scatter_from;
+    uint64_t push_same_from; /* the same of an all_reduce in place */
     uint32_t push_chunk;  /* bytes of a chunk, whole units, at most */
     uint32_t push_blocks; /* with fewer nobody pushes */
     /* the watch over kernels, in the control thread (gpu_watch.c) */

@@ -19,6 +19,7 @@ _Static_assert(TW_GK_PREMUL == TW_REDOP_PREMUL_SUM, "kernels know created sums b
 /* of what a rank sums: below, reads are as fast */
 #define PUSH_FROM ((uint64_t)8 << 20)
 #define PUSH_SCATTER_FROM ((uint64_t)256 << 20)
+#define PUSH_SAME_FROM ((uint64_t)32 << 20) /* in place */
 #define PUSH_BLOCKS_MOST 128u
 #define PUSH_BLOCKS_LEAST 64u           /* with fewer, reads are faster */
 #define PUSH_CHUNK ((uint32_t)64 << 10) /* and worth a block */
@@ -176,6 +177,7 @@ void tw_gpu_shape_init(struct tw_gpu *gpu)
 {
     gpu->push_from = PUSH_FROM;
     gpu->push_scatter_from = PUSH_SCATTER_FROM;
+    gpu->push_same_from = PUSH_SAME_FROM;
     gpu->push_chunk = PUSH_CHUNK;
     gpu->push_blocks = PUSH_BLOCKS_LEAST;
 }
@@ -301,16 +303,19 @@ static void reach_out(const struct tw_gpu *gpu, const struct tw_call *call, uint
     out->direct = out->out_word != 0 || out->in_word != 0;
 }
 
-/* Not in place: the peer may write to the output before this rank has read the input. Memory that
- * is mapped at two addresses is taken for two buffers: what a kernel finds that uses both, CUDA
- * does not say. */
-static void reach_apart(const struct tw_call *call, uint64_t in_bytes, uint64_t out_bytes,
-                        struct tw_gk_call *out)
+/* Not in place: the peer may write to the output before this rank has read the input. Or right in
+ * place, of an all_reduce. Memory that is mapped at two addresses is taken for two buffers: what a
+ * kernel finds that uses both, CUDA does not say. */
+static void reach_apart(const struct tw_gpu *gpu, const struct tw_call *call, uint64_t in_bytes,
+                        uint64_t out_bytes, struct tw_gk_call *out)
 {
     const uint64_t in = (uint64_t)(uintptr_t)call->in, to = (uint64_t)(uintptr_t)call->out;
 
     if (out->out_word != 0 && (in + in_bytes <= to || to + out_bytes <= in))
         out->in_word |= TW_GK_APART;
+    else if (out->out_word != 0 && in == to && in_bytes == out_bytes &&
+             out_bytes / 2 >= gpu->push_same_from)
+        out->in_word |= TW_GK_SAME;
 }
 
 /* Kernels that are chosen only where everybody's output is reached. */
@@ -362,7 +367,8 @@ void tw_gpu_fill(const struct tw_gpu *gpu, const struct tw_call *call,
         reach_out(gpu, call, traffic.many_out ? bytes * (uint64_t)gpu->comm->size : bytes, out);
     out->chunk = shape->chunk;
     if (out->chunk != 0)
-        reach_apart(call, traffic.many_in ? bytes * (uint64_t)gpu->comm->size : bytes, bytes, out);
+        reach_apart(gpu, call, traffic.many_in ? bytes * (uint64_t)gpu->comm->size : bytes, bytes,
+                    out);
     if (shape->kernel == TW_GK_COPY_BEGIN && traffic.takes)
         reach_copies(gpu, call, shape->promised,
                      traffic.many_out ? bytes * (uint64_t)gpu->comm->size : bytes, out);

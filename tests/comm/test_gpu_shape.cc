@@ -444,13 +444,22 @@ TEST(GpuFill, RanksSayWhetherTheyAreInPlace)
                 call.out = out;
                 const auto told = rank.fill(call);
                 EXPECT_NE(told->chunk, 0u);
-                EXPECT_EQ(told->in_word & ~TW_GK_APART, (uint64_t)(uintptr_t)in);
+                EXPECT_EQ(told->in_word & ~(TW_GK_APART | TW_GK_SAME), (uint64_t)(uintptr_t)in);
                 EXPECT_EQ(told->out_word, (uint64_t)(uintptr_t)out);
-                return (told->in_word & TW_GK_APART) != 0;
+                return told->in_word & (TW_GK_APART | TW_GK_SAME);
             };
-            EXPECT_TRUE(says(at, at + in_bytes)) << "next to each other";
-            EXPECT_TRUE(says(at + bytes, at));
-            EXPECT_FALSE(says(at, at + (coll == TW_COLL_ALL_REDUCE ? 0 : (size_t)r * bytes)));
+            EXPECT_EQ(says(at, at + in_bytes), TW_GK_APART) << "next to each other";
+            EXPECT_EQ(says(at + bytes, at), TW_GK_APART);
+            if (coll == TW_COLL_ALL_REDUCE) {
+                EXPECT_EQ(says(at, at), TW_GK_SAME);
+            } else {
+                EXPECT_EQ(says(at, at + (size_t)r * bytes), 0u) << "the rest is kept";
+            }
+            EXPECT_EQ(says(at, at + 4096), 0u) << "that is nobody's case";
+            call.info.count = 32 << 20;
+            if (coll == TW_COLL_ALL_REDUCE) {
+                EXPECT_EQ(says(at, at), 0u) << "reads are faster yet";
+            }
             call.info.count = 1 << 20;
             call.in = at;
             call.out = at + in_bytes;

@@ -45,7 +45,7 @@ static void look(const struct tw_gk_launch &launch)
         const uint64_t size = (uint64_t)call.size;
 
         for (int peer = 0; peer < call.size; peer++) {
-            expect_usable(call, peer, call.in_word & ~TW_GK_APART,
+            expect_usable(call, peer, call.in_word & ~(TW_GK_APART | TW_GK_SAME),
                           call.in_stride != 0 ? call.in_stride * size : call.bytes);
             expect_usable(call, peer, call.out_word,
                           call.out_stride != 0 ? call.out_stride * size : call.bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Knows: sums of two ranks that push, chunk by chunk, with chunks so short that little data has
- * many; and that they do, where neither is in place.
+ * many; and that they do, where neither is in place, or of an all_reduce both.
  * Never knows: how a call is made and judged (gpu/run.h). */
 extern "C" {
 #include "comm/gpu.h"
@@ -22,7 +22,11 @@ namespace
 const uint32_t CHUNK = 144;
 const uint32_t LINES = 16; /* bytes of a block that goes by lines, at most */
 const unsigned BOTH = 3;   /* ranks, as bits */
-const Kind sums[] = {ALL_REDUCE, REDUCE_SCATTER};
+/* Those that go by pushes. */
+const struct {
+    Kind kind;
+    unsigned places;
+} sums[] = {{ALL_REDUCE, 0}, {REDUCE_SCATTER, 0}, {ALL_REDUCE, BOTH}};
 
 Shape shape_of(Way way, int placement, uint32_t start = 0)
 {
@@ -102,14 +106,14 @@ void run_way(Way way, int placement, const std::function<void(Small *)> &body)
 TEST(Pushes, EveryTypeAndOperation)
 {
     run_way(DIRECT, 0, [](Small *small) {
-        for (Kind kind : sums)
+        for (const auto &[kind, places] : sums)
             for (int type = 0; type < reference::type_count; type++)
                 for (int op = 0; op < reference::redop_count; op++) {
                     if (!reference::has_op((twill_type_t)type, (twill_redop_t)op))
                         continue;
                     for (Bits bits : {WILD, SPECIAL}) {
                         Case c = sum(kind, (twill_type_t)type, op,
-                                     1301 / reference::bytes((twill_type_t)type));
+                                     1301 / reference::bytes((twill_type_t)type), places);
 
                         c.bits = bits;
                         run_one(c, small, true);
@@ -124,8 +128,8 @@ TEST(Pushes, EveryTypeAndOperation)
 TEST(Pushes, NoCreatedSums)
 {
     run_way(DIRECT, 1, [](Small *small) {
-        for (Kind kind : sums)
-            run_one(sum(kind, TWILL_FLOAT32, PREMUL_VALUE, 700), small, false);
+        for (const auto &[kind, places] : sums)
+            run_one(sum(kind, TWILL_FLOAT32, PREMUL_VALUE, 700, places), small, false);
     });
 }
 
@@ -134,12 +138,12 @@ TEST(Pushes, AroundChunks)
 {
     for (Way way : {DIRECT, REGISTERED})
         run_way(way, way == DIRECT, [](Small *small) {
-            for (Kind kind : sums)
-                for (size_t chunks : {1, 2, 3, 4, 5, 8, 9, 33})
+            for (const auto &[kind, places] : sums)
+                for (size_t chunks : {1, 2, 3, 4, 5, 8, 9, 10, 17, 33})
                     for (int more : {-17, -16, -1, 0, 1, 16, 17}) {
                         const size_t bytes =
                             chunks * CHUNK * (kind == ALL_REDUCE ? 2 : 1) + (size_t)more;
-                        Case c = sum(kind, TWILL_INT8, TWILL_SUM, bytes);
+                        Case c = sum(kind, TWILL_INT8, TWILL_SUM, bytes, places);
 
                         c.ranks[0].out_shift = bytes % 3;
                         run_one(c, small, true);
@@ -157,10 +161,10 @@ TEST(Pushes, LongChunks)
 
     shape.chunk_bytes = CHUNK_BYTES;
     Small small(shape);
-    for (Kind kind : sums)
+    for (const auto &[kind, places] : sums)
         for (twill_type_t type : {TWILL_FLOAT32, TWILL_FLOAT8E5M2})
             for (size_t bytes : {300001, 393216, 409600, 100}) {
-                const Case c = sum(kind, type, TWILL_SUM, bytes / reference::bytes(type));
+                const Case c = sum(kind, type, TWILL_SUM, bytes / reference::bytes(type), places);
 
                 run_one(c, &small, true, CHUNK_BYTES);
             }
@@ -168,16 +172,16 @@ TEST(Pushes, LongChunks)
 }
 
 /* Each rank knows only of itself whether it is in place. */
-TEST(Pushes, NotInPlace)
+TEST(Pushes, InPlaceBothOrNeither)
 {
     for (Way way : {DIRECT, REGISTERED})
         run_way(way, way != DIRECT, [](Small *small) {
-            for (Kind kind : sums)
+            for (Kind kind : {ALL_REDUCE, REDUCE_SCATTER})
                 for (unsigned places = 0; places <= BOTH; places++) {
                     Case c = sum(kind, TWILL_BFLOAT16, TWILL_AVG, 1111, places);
 
                     c.rounds = 2;
-                    run_one(c, small, places == 0);
+                    run_one(c, small, places == 0 || (kind == ALL_REDUCE && places == BOTH));
                 }
         });
 }
@@ -193,10 +197,10 @@ TEST(Pushes, NoReduce)
 TEST(Pushes, AnyAlignment)
 {
     run_way(DIRECT, 0, [](Small *small) {
-        for (Kind kind : sums)
+        for (const auto &[kind, places] : sums)
             for (twill_type_t type : {TWILL_UINT8, TWILL_FLOAT16, TWILL_FLOAT32, TWILL_FLOAT64})
                 for (size_t i = 0; i < 12; i++) {
-                    Case c = sum(kind, type, TWILL_MAX, 500 + i);
+                    Case c = sum(kind, type, TWILL_MAX, 500 + i, places);
 
                     for (size_t r = 0; r < 2; r++) {
                         c.ranks[r].in_shift = (3 * i + 5 * r) % 16;
@@ -213,7 +217,8 @@ TEST(Pushes, ReplaysAndCallsInTurn)
         run_way(way, 0, [](Small *small) {
             for (How how : {GRAPH, MIXED, PLAIN})
                 for (size_t count : {700, 40, 2100}) {
-                    Case c = sum(sums[count % 3 == 0], TWILL_FLOAT32, TWILL_SUM, count);
+                    const auto &one = sums[(count / 20 + how) % 3];
+                    Case c = sum(one.kind, TWILL_FLOAT32, TWILL_SUM, count, one.places);
 
                     c.how = how;
                     c.rounds = 4;
@@ -231,11 +236,13 @@ TEST(Pushes, CountersWrap)
             Small small(shape_of(way, 0, start));
 
             for (size_t call = 0; call < 8; call++) {
-                Case c = sum(sums[call % 2], TWILL_INT32, TWILL_SUM, 300 + 170 * call, call == 5);
+                const auto &one = sums[call % 3];
+                Case c = sum(one.kind, TWILL_INT32, TWILL_SUM, 300 + 170 * call,
+                             call == 4 ? 1 : one.places);
 
                 c.rounds = 2;
                 c.threads = call % 3 == 0;
-                run_one(c, &small, call != 5);
+                run_one(c, &small, call != 4);
             }
             small.destroy();
         }
@@ -247,8 +254,9 @@ TEST(Pushes, LateBlock)
     for (int rank = 0; rank < 2; rank++)
         run_way(DIRECT, 0, [rank](Small *small) {
             late(rank, 20);
-            for (size_t call = 0; call < 8; call++) {
-                Case c = sum(sums[call / 2 % 2], TWILL_FLOAT16, TWILL_SUM, 1500);
+            for (size_t call = 0; call < 12; call++) {
+                const auto &one = sums[call / 2 % 3];
+                Case c = sum(one.kind, TWILL_FLOAT16, TWILL_SUM, 1500, one.places);
 
                 c.threads = true;
                 run_one(c, small, true);

@@ -62,6 +62,7 @@ void Small::shorten()
             gpu->costs.value[tw_cost_proto_index((enum tw_cost_proto)p, TW_COST_PROTO_START)] =
                 p == shape_.cheap ? 0 : (uint64_t)1 << 40;
         gpu->push_from = gpu->push_scatter_from = shape_.chunk_bytes != 0;
+        gpu->push_same_from = 0;
         gpu->push_chunk = shape_.chunk_bytes;
         gpu->push_blocks = 1;
         gpu->base.layout.line_each = 2 * shape_.line_bytes;

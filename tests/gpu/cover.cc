@@ -154,17 +154,19 @@ TEST(Cover, ByCopyEngines)
     }
 }
 
-/* Of two ranks, so large that they push; unless one is in place, which the other does not know. */
+/* Of two ranks, so large that they push; unless one is in place, which the other does not know, or
+ * both are and it is no all_reduce. */
 TEST(Cover, LargeSums)
 {
     World world(place(2, 0));
 
     for (auto &local : world.locals()) { /* a reduce_scatter so large would take too long */
         local->comm->gpu->push_scatter_from = local->comm->gpu->push_from;
+        local->comm->gpu->push_same_from = local->comm->gpu->push_from;
         local->comm->gpu->push_blocks = 1; /* the emulator has few multiprocessors */
     }
     for (Kind kind : {ALL_REDUCE, REDUCE_SCATTER})
-        for (unsigned places = 0; places < 3; places++) {
+        for (unsigned places = 0; places < 4; places++) {
             Case c;
 
             c.seed = 100 + places;
@@ -176,7 +178,8 @@ TEST(Cover, LargeSums)
             c.rounds = 2;
             c.threads = true;
             c.ranks.resize(2);
-            c.ranks[places % 2].in_place = places != 0;
+            c.ranks[0].in_place = places >= 2;
+            c.ranks[1].in_place = places % 2 != 0;
             c.ranks[1].out_shift = places;
             step(text(c));
             try {

@@ -2,8 +2,14 @@
 /* Knows: how two ranks give each other what they sum by stores alone.
  * Never knows: which types there are, how sums are made.
  *
- * What comes lies where its sum is to lie, so there is no staging to be had, and none to be waited
- * for: all that a block waits for is what its peer's same block gives.
+ * Apart. What comes lies where its sum is to lie, so there is no staging to be had, and none to be
+ * waited for: all that a block waits for is what its peer's same block gives.
+ *
+ * In place (all_reduce). What comes lies where the peer's sum is to lie, AHEAD chunks before: the
+ * input that was there has been given. Of the first chunks nothing has been, so a rank reads these
+ * at the peer; of each that it has summed it knows that the peer's input there is of no more use,
+ * and gives its own chunk AHEAD further on to that place. A sum goes to the peer once the peer has
+ * summed what lies in its place, of which the chunk that it gives then tells.
  */
 #ifndef TW_DEVICE_CUDA_PUSH_CUH
 #define TW_DEVICE_CUDA_PUSH_CUH
@@ -13,12 +19,19 @@
 
 #define TW_PUSH_AHEAD 2u /* chunks that a block gives before it takes the first one */
 
-/* Both ranks' records are there: does this call push? The peer comes to the same. */
-static __device__ inline bool tw_pushes(const struct tw_gk_call *call, const uint32_t *theirs)
-{
-    const uint64_t in = (uint64_t)theirs[TW_GK_WORD_IN + 1] << 32;
+enum tw_way { TW_WAY_READ, TW_WAY_PUSH, TW_WAY_SWAP /* pushes in place */ };
 
-    return call->chunk != 0 && (call->in_word & in & TW_GK_APART) != 0;
+/* Both ranks' records are there: which way does the call go? The peer comes to the same. */
+static __device__ inline enum tw_way tw_way_of(const struct tw_gk_call *call,
+                                               const uint32_t *theirs)
+{
+    const uint64_t both = call->in_word & (uint64_t)theirs[TW_GK_WORD_IN + 1] << 32;
+
+    if (call->chunk == 0)
+        return TW_WAY_READ;
+    return (both & TW_GK_APART) != 0  ? TW_WAY_PUSH
+           : (both & TW_GK_SAME) != 0 ? TW_WAY_SWAP
+                                      : TW_WAY_READ;
 }
 
 /* In shared memory: what a block gives to the peer and takes from it. It has chunks of its own
@@ -29,6 +42,10 @@ struct tw_pusher {
     uint64_t bytes;   /* that go there */
     uint32_t chunks;  /* of the block: as many as the larger share has, either way */
     uint32_t before;  /* chunks of calls before */
+    /* in place: the own share of the buffer, at the peer too */
+    const char *own;
+    char *own_to;
+    uint64_t own_bytes;
 };
 
 /* One thread. largest: bytes of the larger share */
@@ -77,22 +94,75 @@ static __device__ inline void tw_push_copy(char *to, const char *from, uint32_t 
     }
 }
 
+/* Bytes of the chunk that begins at `first`, of so many in all. */
+static __device__ inline uint32_t tw_push_bytes(const struct tw_block *me, uint64_t first,
+                                                uint64_t all)
+{
+    const uint64_t left = first < all ? all - first : 0;
+
+    return left < me->call->chunk ? (uint32_t)left : me->call->chunk;
+}
+
+/* All threads, that have stored a chunk to the peer: `number` of this call's have been given. */
+static __device__ inline void tw_push_tell(const struct tw_block *me,
+                                           const struct tw_pusher *pusher, uint32_t number)
+{
+    const int rank = me->call->rank;
+
+    __syncthreads();
+    if (threadIdx.x == 0)
+        tw_store_release(&tw_marks(me, 1 - rank, rank)->pushed, pusher->before + number);
+}
+
 /* All threads. A chunk, if there is one, goes to the peer; one of nothing is counted too. */
 static __device__ inline void tw_push_give(const struct tw_block *me,
                                            const struct tw_pusher *pusher, uint32_t number)
 {
-    const struct tw_gk_call *call = me->call;
     const uint64_t first = tw_push_at(me, number);
-    const uint64_t left = first < pusher->bytes ? pusher->bytes - first : 0;
 
     if (number >= pusher->chunks)
         return;
-    tw_push_copy(pusher->to + first, pusher->from + first,
-                 left < call->chunk ? (uint32_t)left : call->chunk, call->elem_bytes);
-    __syncthreads();
-    if (threadIdx.x == 0)
-        tw_store_release(&tw_marks(me, 1 - call->rank, call->rank)->pushed,
-                         pusher->before + number + 1);
+    tw_push_copy(pusher->to + first, pusher->from + first, tw_push_bytes(me, first, pusher->bytes),
+                 me->call->elem_bytes);
+    tw_push_tell(me, pusher, number + 1);
+}
+
+/* All threads, in place, once they have summed chunk `number`. Each of the block's chunks tells of
+ * one: those that are none too. */
+static __device__ inline void tw_swap_give(const struct tw_block *me,
+                                           const struct tw_pusher *pusher, uint32_t number)
+{
+    const uint64_t to = tw_push_at(me, number), from = tw_push_at(me, number + TW_PUSH_AHEAD);
+
+    if (number >= pusher->chunks)
+        return;
+    __syncthreads(); /* the peer's input has been read, or what it gave taken */
+    tw_push_copy(pusher->own_to + to, pusher->from + from, tw_push_bytes(me, from, pusher->bytes),
+                 me->call->elem_bytes);
+    tw_push_tell(me, pusher, number + 1);
+}
+
+/* All threads, in place: the sum of a chunk goes to the peer. */
+static __device__ inline void tw_swap_end(const struct tw_block *me, const struct tw_pusher *pusher,
+                                          uint32_t number)
+{
+    const uint64_t first = tw_push_at(me, number);
+
+    tw_push_copy(pusher->own_to + first, pusher->own + first,
+                 tw_push_bytes(me, first, pusher->own_bytes), me->call->elem_bytes);
+}
+
+/* All threads, in place, once chunk `number` has been summed and the next given: sums whose places
+ * at the peer are free. Of the last ones nothing was given to these. */
+static __device__ inline void tw_swap_ends(const struct tw_block *me,
+                                           const struct tw_pusher *pusher, uint32_t number)
+{
+    const uint32_t last = pusher->chunks > TW_PUSH_AHEAD ? pusher->chunks - TW_PUSH_AHEAD : 0;
+
+    if (number >= 2 * TW_PUSH_AHEAD && number - 2 * TW_PUSH_AHEAD < last)
+        tw_swap_end(me, pusher, number - 2 * TW_PUSH_AHEAD);
+    if (number >= last && number < pusher->chunks)
+        tw_swap_end(me, pusher, number);
 }
 
 /* All threads. The peer's chunk is there; false: it never was. */

@@ -13,7 +13,7 @@
 struct tw_reach {
     const char *in[TW_GK_RANKS_MAX];
     char *out[TW_GK_RANKS_MAX];
-    bool pushes; /* of two ranks; both, or neither */
+    enum tw_way way; /* of two ranks alike; of more: reads */
     struct tw_pusher pusher;
 };
 
@@ -24,19 +24,39 @@ static __device__ inline struct tw_share tw_own_share(const struct tw_gk_call *c
     return ALL ? tw_share_of(call, rank) : tw_share{(uint64_t)rank * call->in_stride, call->bytes};
 }
 
-/* One thread. The peer pushes, and is pushed to. */
+/* One thread. The peer pushes, and is pushed to. In place its input is where it is until the first
+ * chunks have been read. */
 template <bool ALL>
 static __device__ inline void tw_reach_push(const struct tw_block *me, int peer,
                                             struct tw_reach *reach)
 {
     const struct tw_gk_call *call = me->call;
     const struct tw_share theirs = tw_own_share<ALL>(call, peer);
+    const struct tw_share own = tw_own_share<ALL>(call, call->rank);
+    struct tw_pusher *pusher = &reach->pusher;
 
-    reach->in[peer] = call->out - (ALL ? 0 : tw_own_share<ALL>(call, call->rank).at);
-    reach->pusher.from = call->in + theirs.at;
-    reach->pusher.to = reach->out[peer] + (ALL ? theirs.at : 0);
-    reach->pusher.bytes = theirs.bytes;
-    tw_pusher_count(me, tw_own_share<ALL>(call, 0).bytes, &reach->pusher);
+    if (reach->way == TW_WAY_PUSH)
+        reach->in[peer] = call->out - (ALL ? 0 : own.at);
+    pusher->from = call->in + theirs.at;
+    pusher->to = reach->out[peer] + (ALL ? theirs.at : 0);
+    pusher->bytes = theirs.bytes;
+    pusher->own = call->out + own.at;
+    pusher->own_to = reach->out[peer] + own.at;
+    pusher->own_bytes = own.bytes;
+    tw_pusher_count(me, tw_own_share<ALL>(call, 0).bytes, pusher);
+}
+
+/* All threads, in place: from now on what the peer gives lies in this rank's buffer, in the peer's
+ * share, so many chunks before its place in an input. */
+static __device__ inline void tw_reach_swap(const struct tw_block *me, struct tw_reach *reach)
+{
+    const struct tw_pusher *pusher = &reach->pusher;
+
+    __syncthreads();
+    if (threadIdx.x == 0)
+        reach->in[1 - me->call->rank] = me->call->out + (pusher->from - pusher->own) -
+                                        (uint64_t)TW_PUSH_AHEAD * me->blocks * me->call->chunk;
+    __syncthreads();
 }
 
 /* All threads. Peers that take part have begun: what they read is there, what is written to them is
@@ -54,18 +74,18 @@ static __device__ inline void tw_reach_begin(struct tw_block *me, struct tw_reac
     }
     if (peer < call->size && peer != call->rank) {
         const bool there = tw_has(call->takes, peer) && tw_record_match(me, peer, words);
-        const bool pushes = there && tw_pushes(call, words);
+        const enum tw_way way = there ? tw_way_of(call, words) : TW_WAY_READ;
 
         if (there) {
-            words[TW_GK_WORD_IN + 1] &= ~(uint32_t)(TW_GK_APART >> 32);
+            words[TW_GK_WORD_IN + 1] &= ~(uint32_t)((TW_GK_APART | TW_GK_SAME) >> 32);
             reach->in[peer] = tw_reached(call, peer, words, TW_GK_WORD_IN);
             reach->out[peer] = tw_reached(call, peer, words, TW_GK_WORD_OUT);
             tw_fence();
         }
-        if (pushes)
-            tw_reach_push<ALL>(me, peer, reach);
         if (call->chunk != 0)
-            reach->pushes = pushes;
+            reach->way = way;
+        if (way != TW_WAY_READ)
+            tw_reach_push<ALL>(me, peer, reach);
     }
     __syncthreads();
 }
@@ -85,6 +105,7 @@ template <class N, bool ALL> struct tw_reader {
     const struct tw_reach *reach;
     struct tw_share share; /* of the inputs */
     uint64_t out_at;
+    int outs;     /* that the sum is stored to, from the own one on */
     bool aligned; /* all addresses, by units */
 
     __device__ inline void sum_unit(uint64_t at)
@@ -97,7 +118,7 @@ template <class N, bool ALL> struct tw_reader {
         };
         const uint4 sum = adder.template sum<uint4>(get);
 
-        for (int k = 0; k < (ALL ? call->size : 1); k++)
+        for (int k = 0; k < outs; k++)
             tw_unit_store<uint4>(reach->out[tw_around(call, k)] + out_at + at, sum, bytes, elem);
     }
 
@@ -116,7 +137,7 @@ template <class N, bool ALL> struct tw_reader {
         };
         const tw_pack<units> sum = adder.template sum<tw_pack<units>>(get);
 
-        for (int k = 0; k < (ALL ? call->size : 1); k++) {
+        for (int k = 0; k < outs; k++) {
             char *to = reach->out[tw_around(call, k)] + out_at + at;
 
 #pragma unroll
@@ -151,6 +172,8 @@ template <class N, bool ALL> struct tw_reader {
         reach = all;
         share = tw_own_share<ALL>(adder.me.call, adder.me.call->rank);
         out_at = ALL ? share.at : 0;
+        outs = ALL && (adder.me.call->chunk == 0 || reach->way != TW_WAY_SWAP) ? adder.me.call->size
+                                                                               : 1;
         aligned = all_aligned();
     }
 
@@ -172,28 +195,38 @@ template <class N, bool ALL> struct tw_reader {
                 blockDim.x * sizeof(uint4)};
     }
 
-    /* All at once, or chunk by chunk: the code that sums is most of the kernel, and there once. */
-    __device__ inline void run()
+    /* All at once, or chunk by chunk: the code that sums is most of the kernel, and there once. The
+     * first turns of pushes only give, and of those in place only read. */
+    __device__ inline void run(struct tw_reach *all)
     {
         struct tw_block *me = &adder.me;
         const struct tw_pusher *pusher = &reach->pusher;
-        const bool pushes = me->call->chunk != 0 && reach->pushes;
-        const uint32_t turns = pushes                      ? pusher->chunks + TW_PUSH_AHEAD
+        const enum tw_way way = me->call->chunk != 0 ? reach->way : TW_WAY_READ;
+        const uint32_t turns = way != TW_WAY_READ          ? pusher->chunks + TW_PUSH_AHEAD
                                : me->dead || tw_failed(me) ? 0
                                                            : 1;
 
 #pragma unroll 1
         for (uint32_t turn = 0; turn < turns; turn++) {
-            if (pushes) {
+            const bool first = turn < TW_PUSH_AHEAD;
+
+            if (way == TW_WAY_PUSH) {
                 tw_push_give(me, pusher, turn);
-                if (turn < TW_PUSH_AHEAD)
+                if (first)
                     continue;
-                if (!tw_push_take(me, pusher, turn - TW_PUSH_AHEAD))
-                    break;
             }
-            sum_span(pushes ? span_chunk(tw_push_at(me, turn - TW_PUSH_AHEAD)) : span_all());
+            if (way == TW_WAY_SWAP && turn == TW_PUSH_AHEAD)
+                tw_reach_swap(me, all);
+            if (way != TW_WAY_READ && !first && !tw_push_take(me, pusher, turn - TW_PUSH_AHEAD))
+                break;
+            const uint32_t number = way == TW_WAY_SWAP ? turn : turn - TW_PUSH_AHEAD;
+            sum_span(way != TW_WAY_READ ? span_chunk(tw_push_at(me, number)) : span_all());
+            if (way == TW_WAY_SWAP) {
+                tw_swap_give(me, pusher, turn);
+                tw_swap_ends(me, pusher, turn);
+            }
         }
-        if (pushes)
+        if (way != TW_WAY_READ)
             tw_push_end(me, pusher);
     }
 };
@@ -212,7 +245,7 @@ __global__ void __launch_bounds__(TW_GK_THREADS, 1)
     tw_reach_begin<ALL>(me, &reach);
     reader.begin(&reach);
     if (call->takes != 0)
-        reader.run();
+        reader.run(&reach);
     tw_part(me, call->takes, call->sends);
     tw_compare(me);
     tw_end(me);

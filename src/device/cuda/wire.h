@@ -36,7 +36,8 @@
  * output, neither reads the other's: each stores what the other sums right into the other's output,
  * where the sum comes to lie, chunk by chunk. `pushed`, in the owner's memory, says how many chunks
  * of a block have come, in all calls so far; in a call both give equally many, so one count in the
- * state does for both directions.
+ * state does for both directions. Where both records say that an all_reduce is in place, chunks lie
+ * in the place of what has been given before (push.cuh), and the first ones are read.
  *
  * Sends and receives have no epochs. Those from one rank to another are numbered, from 1 on, modulo
  * 2^32, by a word in each one's state which its kernels advance. The receiver posts what it takes
@@ -67,7 +68,7 @@ enum tw_gk_word {
     TW_GK_WORD_COUNT,    /* two words: bytes that go to the peer */
     TW_GK_WORD_OUT = 4,  /* two words: where the peer's block goes; 0: by ring; or which plan */
     TW_GK_WORD_IN = 6,   /* two words: where the input lies; 0: not to be read by peers; and
-                            TW_GK_APART */
+                            TW_GK_APART or TW_GK_SAME */
     TW_GK_WORD_BACK = 6, /* or, where blocks differ: bytes that are expected of the peer */
     TW_GK_WORDS = 8
 };
@@ -166,6 +167,8 @@ struct tw_gk_host {
 /* In the word IN of a call with chunks: the output is reached too, and lies apart from the input,
  * so that a peer may write there before the input has been read. */
 #define TW_GK_APART (UINT64_C(1) << 62)
+/* Or of an all_reduce: it is the input. */
+#define TW_GK_SAME (UINT64_C(1) << 61)
 
 /* One rank's call. What small calls need comes first, so that it lies in few lines of the cache for
  * parameters: of these each costs a kernel that starts a miss. */
@@ -191,7 +194,8 @@ struct tw_gk_call {
     uint64_t in_word, out_word;  /* what records say; 0: by ring; of a plan: its hash */
     const uint64_t *bases;       /* [slots][size]: where ranks' registered memory begins */
     struct tw_gk_host *host;
-    uint32_t chunk; /* bytes, whole units: ranks, which are two, push where both are APART; or 0 */
+    uint32_t chunk; /* bytes, whole units: ranks, which are two, push where both are APART, or SAME;
+                       or 0 */
 };
 
 /* How a kernel of small calls stands among others of its stream (comm/gpu_early.c). */
