@@ -108,8 +108,8 @@ struct tw_gpu {
      * reduce_scatter; 0: never */
     uint64_t push_from, push_scatter_from;
     uint64_t push_same_from; /* the same of an all_reduce in place */
-    uint32_t push_chunk;  /* bytes of a chunk, whole units, at most */
-    uint32_t push_blocks; /* with fewer nobody pushes */
+    uint32_t push_chunk;     /* bytes of a chunk, whole units, at most */
+    uint32_t push_blocks;    /* with fewer nobody pushes */
     /* the watch over kernels, in the control thread (gpu_watch.c) */
     struct tw_source source;
     bool watched;
