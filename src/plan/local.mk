@@ -2,7 +2,7 @@
 libtwill_core_la_SOURCES += \
 	src/plan/plan.c src/plan/plan.h \
 	src/plan/builder.c \
-	src/plan/compose.c \
+	src/plan/compose.c src/plan/relabel.c \
 	src/plan/text.c src/plan/text_parse.c src/plan/text.h \
 	src/plan/text_reader.c src/plan/text_reader.h \
 	src/plan/validate.c src/plan/validate_step.c src/plan/validate.h \

@@ -371,6 +371,21 @@ enum twill_status tw_build_embed(struct tw_build *build, const struct tw_plan *s
                                  const struct tw_cell_map cell_map[TW_BUF_COUNT],
                                  const struct tw_step_ref *after, uint16_t *lanes);
 
+/* ---- other places (relabel.c) ----------------------------------------------------------------- */
+
+/**
+ * The ranks of a plan change places: what rank r did, rank rank_of[r] does, with the blocks of the
+ * ranks that it did it for changed likewise. It stays a plan of its collective, with another root
+ * where that one has moved.
+ *
+ * @param plan     in: of all ranks; out: another one, the first is gone; untouched on error
+ * @param rank_of  [nranks]: each rank once
+ * @return TWILL_OK; TWILL_ERR_UNSUPPORTED it adds in the order of ranks, or a step takes blocks of
+ * several ranks that would not be a span: all ranks find the same;
+ * TWILL_ERR_INVALID no such places; TWILL_ERR_NOMEM
+ */
+enum twill_status tw_plan_relabel(struct tw_plan **plan, const int *rank_of);
+
 /* ---- text (text.c) --------------------------------------------------------------------------- */
 
 /** Readable, loads back to an equal plan. *text is malloc'ed. */
