@@ -12,7 +12,7 @@ libtwill_core_la_SOURCES += \
 	src/comm/record.c src/comm/record_board.c src/comm/record_text.c src/comm/record.h \
 	src/comm/record_foreign.c src/comm/record_view.c src/comm/record_view.h \
 	src/comm/ops.c src/comm/ops.h src/comm/run.c \
-	src/comm/plans.c src/comm/plans_read.c src/comm/plans_file.c src/comm/plans_p2p.c src/comm/plans.h \
+	src/comm/plans.c src/comm/plans_make.c src/comm/plans_read.c src/comm/plans_file.c src/comm/plans_p2p.c src/comm/plans.h \
 	src/comm/facts.c src/comm/facts.h src/comm/choose.c src/comm/choose_table.c src/comm/choose.h src/comm/simulate.c \
 	src/comm/progress.c src/comm/stream.c \
 	src/comm/group.c src/comm/group.h src/comm/group_run.c src/comm/retire.c \

@@ -166,6 +166,15 @@ bool tw_plans_force_some(const struct tw_plans *plans);
  */
 enum twill_status tw_plans_get(struct tw_plans *plans, const struct tw_call_info *info,
                                const struct tw_plan **plan, uint64_t *algo_hash);
+/** Plans of algorithms made from now on have their ranks in this order, where that can be and the
+ * sums stay what they are. order: [size], equal on all ranks. Before the first plan. */
+void tw_plans_order_set(struct tw_plans *plans, const int *order);
+/** May calls of coll go around the ring though no parameter says so? Equal on all ranks. */
+bool tw_plans_rings(const struct tw_plans *plans, enum tw_coll coll);
+/** As tw_plans_get, of a call that does, where tw_plans_rings. */
+enum twill_status tw_plans_get_ring(struct tw_plans *plans, const struct tw_call_info *info,
+                                    uint32_t channels, const struct tw_plan **plan,
+                                    uint64_t *algo_hash);
 /**
  * What a collective would take by the cost model, if every rank entered it at once.
  * @return TWILL_OK; TWILL_ERR_UNSUPPORTED too many ranks, or what the links cannot carry. Threads:

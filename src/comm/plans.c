@@ -154,86 +154,24 @@ static const struct tw_plans_file *file_find(const struct tw_plans *plans,
     return NULL;
 }
 
-static uint64_t entry_hash(const struct tw_plans_entry *entry, uint32_t channels)
-{
-    struct {
-        char name[TW_PLAN_NAME_BYTES];
-        uint64_t channels, root, param;
-    } names;
-    memset(&names, 0, sizeof names);
-    snprintf(names.name, sizeof names.name, "%s", entry->algo->name);
-    names.channels = channels;
-    names.root = (uint64_t)entry->root;
-    names.param = entry->param;
-    return tw_hash64(&names, sizeof names);
-}
-
-/* What the plan needs that the links of this communicator lack: every rank finds the same. */
-static enum twill_status check_caps(const struct twill_comm *comm, const struct tw_plan *plan)
-{
-    const char *lacks = NULL;
-    if (plan->caps & TW_CAP_PEER_BUFFERS)
-        lacks = "buffers that peers can address";
-    else if (plan->caps & TW_CAP_PUT_SCRATCH && !tw_chan_scratch_bytes(comm->chan))
-        lacks = "scratch that peers can write";
-    else if ((uint64_t)plan->nsigs * plan->slices > tw_chan_signal_count(comm->chan))
-        lacks = "signal words";
-    if (!lacks)
-        return TWILL_OK;
-    return tw_fail(TWILL_ERR_UNSUPPORTED, "%s: plan %s needs %s, which this communicator lacks",
-                   tw_coll_name((enum tw_coll)plan->coll), plan->name, lacks);
-}
-
-/* Slots and scratch hold an element of each cell of a message: then they do for any count. */
-static enum twill_status check_room(const struct twill_comm *comm, const struct tw_plan *plan,
-                                    twill_type_t type)
-{
-    struct tw_exec_shape shape;
-    return tw_exec_shape(plan, 1, tw_type_bytes(type), tw_chan_fifo_size(comm->chan),
-                         tw_ops_scratch_bytes(comm, plan->caps), &shape);
-}
-
-/* Generates the plan and makes sure, before any rank starts, that the links have room for it. */
-static enum twill_status entry_make(const struct tw_plans *plans, enum tw_coll coll,
-                                    struct tw_plans_entry *entry)
-{
-    const struct twill_comm *comm = plans->comm;
-    struct tw_algo_args args = {
-        .coll = coll,
-        .nranks = comm->size,
-        .root = entry->root,
-        .only_rank = plans->check ? -1 : comm->rank,
-        .channels = plans->channels,
-        .param = entry->param,
-    };
-    enum twill_status status = entry->algo->generate(&args, &entry->plan);
-    if (tw_failed(status))
-        return status;
-    status = check_caps(comm, entry->plan);
-    if (!tw_failed(status) && plans->check)
-        status = tw_plans_prove(entry->plan, "TWILL_CHECK_PLANS");
-    if (tw_failed(status)) {
-        tw_plan_destroy(entry->plan);
-        return status;
-    }
-    entry->hash = entry_hash(entry, plans->channels);
-    entry->roomy = !tw_failed(check_room(comm, entry->plan, TWILL_FLOAT64));
-    tw_debug(TW_SUB_COMM, "communicator %s rank %d: %s runs %s", comm->args.name, comm->rank,
-             tw_coll_name(coll), entry->plan->name);
-    return TWILL_OK;
-}
-
 /* What a call is to run. */
 struct pick {
     const struct tw_algo *algo;
     uint32_t param;
+    uint32_t channels; /* 0: the communicator's */
 };
+
+static uint32_t channels_of(const struct tw_plans *plans, const struct pick *pick)
+{
+    return pick->channels ? pick->channels : plans->channels;
+}
 
 static struct tw_plans_entry *entry_find(const struct tw_plans *plans,
                                          const struct tw_call_info *info, const struct pick *pick)
 {
     for (struct tw_plans_entry *e = plans->entries[info->coll]; e; e = e->next)
-        if (e->algo == pick->algo && e->param == pick->param && e->root == info->root)
+        if (e->algo == pick->algo && e->param == pick->param && e->root == info->root &&
+            e->channels == channels_of(plans, pick))
             return e;
     return NULL;
 }
@@ -248,8 +186,9 @@ static enum twill_status entry_get(struct tw_plans *plans, const struct tw_call_
             return TWILL_ERR_NOMEM;
         entry->algo = pick->algo;
         entry->param = pick->param;
+        entry->channels = channels_of(plans, pick);
         entry->root = info->root;
-        enum twill_status status = entry_make(plans, info->coll, entry);
+        enum twill_status status = tw_plans_make(plans, info->coll, entry);
         if (tw_failed(status)) {
             free(entry);
             return status;
@@ -258,7 +197,7 @@ static enum twill_status entry_get(struct tw_plans *plans, const struct tw_call_
         plans->entries[info->coll] = entry;
     }
     *out = entry;
-    return entry->roomy ? TWILL_OK : check_room(plans->comm, entry->plan, info->type);
+    return entry->roomy ? TWILL_OK : tw_plans_room_check(plans->comm, entry->plan, info->type);
 }
 
 /* The links are too small for the algorithm of choice: the first other one that fits. All ranks
@@ -307,7 +246,7 @@ static enum twill_status pick_find(struct tw_plans *plans, const struct tw_call_
                                    struct pick *pick)
 {
     if (plans->forced[info->coll]) {
-        *pick = (struct pick){plans->forced[info->coll], plans->forced_param[info->coll]};
+        *pick = (struct pick){plans->forced[info->coll], plans->forced_param[info->coll], 0};
         return TWILL_OK;
     }
     uint32_t class = tw_choose_class(call_bytes(info, plans->comm->size));
@@ -340,9 +279,9 @@ static enum twill_status file_get(const struct tw_plans *plans, const struct tw_
                                   const struct tw_plans_file *file, const struct tw_plan **plan,
                                   uint64_t *algo_hash)
 {
-    enum twill_status status = check_caps(plans->comm, file->plan);
+    enum twill_status status = tw_plans_caps_check(plans->comm, file->plan);
     if (!tw_failed(status))
-        status = check_room(plans->comm, file->plan, info->type);
+        status = tw_plans_room_check(plans->comm, file->plan, info->type);
     *plan = file->plan;
     *algo_hash = file->hash;
     return status;
@@ -363,6 +302,36 @@ enum twill_status tw_plans_get(struct tw_plans *plans, const struct tw_call_info
         status = entry_get(plans, info, &pick, &entry);
     if (tw_failed(status) && !plans->forced[info->coll])
         status = entry_get_other(plans, info, status, &entry);
+    if (tw_failed(status))
+        return status;
+    *plan = entry->plan;
+    *algo_hash = entry->hash;
+    return TWILL_OK;
+}
+
+/* ---- rings that others than parameters ask for ------------------------------------------------
+ */
+
+static const struct tw_algo *ring_of(enum tw_coll coll) { return tw_algo_find("ring", coll); }
+
+bool tw_plans_rings(const struct tw_plans *plans, enum tw_coll coll)
+{
+    bool open = !plans->forced[coll] && !(plans->ordered && tw_coll_rule(coll)->reduces);
+    for (uint32_t i = 0; i < plans->nfiles; i++)
+        open &= plans->files[i].plan->coll != coll;
+    for (size_t i = 0; open && i < 64 && tw_algo_at(i); i++)
+        if (tw_algo_at(i) == ring_of(coll))
+            return !(plans->left_out[coll] >> i & 1);
+    return false;
+}
+
+enum twill_status tw_plans_get_ring(struct tw_plans *plans, const struct tw_call_info *info,
+                                    uint32_t channels, const struct tw_plan **plan,
+                                    uint64_t *algo_hash)
+{
+    const struct pick pick = {.algo = ring_of(info->coll), .channels = channels};
+    struct tw_plans_entry *entry = NULL;
+    enum twill_status status = entry_get(plans, info, &pick, &entry);
     if (tw_failed(status))
         return status;
     *plan = entry->plan;

@@ -11,9 +11,9 @@
 struct tw_plans_entry {
     struct tw_plans_entry *next;
     const struct tw_algo *algo;
-    uint32_t param;
+    uint32_t param, channels;
     int root;
-    struct tw_plan *plan; /* owned */
+    struct tw_plan *plan; /* owned; of this rank, or of all */
     uint64_t hash;
     bool roomy; /* the links are large enough for every type */
 };
@@ -23,6 +23,7 @@ struct tw_plans_file {
     struct tw_plan *plan; /* owned; of all ranks, proven */
     uint64_t hash;        /* of its text */
 };
+#define TW_PLANS_ORDER_MOST 64 /* ranks that are put in another order than their own */
 #define TW_PLANS_FILES_MOST 16
 #define TW_PLANS_FILE_BYTES_MOST ((size_t)64 << 20)
 
@@ -41,6 +42,9 @@ struct tw_plans {
     struct tw_plans_entry *entries[TW_COLL_COUNT]; /* owned */
     struct tw_plans_file files[TW_PLANS_FILES_MOST];
     uint32_t nfiles;
+    /* the ranks around the ring: what a plan's rank i does, rank_of[i] does */
+    bool moved; /* they are not in their own order */
+    int rank_of[TW_PLANS_ORDER_MOST];
 };
 
 /** TWILL_ALGO's grammar (docs/choice.md). ERR_INVALID lists what is known. */
@@ -51,5 +55,19 @@ enum twill_status tw_plans_read_proto(const char *value);
 enum twill_status tw_plans_read_files(struct tw_plans *plans, const char *paths);
 /** Run the checker on a whole plan. @param what  whose plan it is, for the sentence */
 enum twill_status tw_plans_prove(const struct tw_plan *plan, const char *what);
+
+/* ---- making them (plans_make.c) ----------------------------------------------------------------
+ */
+
+/** Generates the plan of entry->algo, param, channels and root, its ranks in the order that was
+ * set, and makes sure, before any rank starts, that the links offer what it needs. Fills plan, hash
+ * and roomy. */
+enum twill_status tw_plans_make(const struct tw_plans *plans, enum tw_coll coll,
+                                struct tw_plans_entry *entry);
+/** What the plan needs that the links of this communicator lack: every rank finds the same. */
+enum twill_status tw_plans_caps_check(const struct twill_comm *comm, const struct tw_plan *plan);
+/** Slots and scratch hold an element of each cell of a message: then they do for any count. */
+enum twill_status tw_plans_room_check(const struct twill_comm *comm, const struct tw_plan *plan,
+                                      twill_type_t type);
 
 #endif
