@@ -88,6 +88,13 @@ static bool choose_kernel(twill_comm_t comm, const struct tw_call_info *info,
     return true;
 }
 
+/* 0: it is not known. */
+static uint64_t plan_price(const struct tw_gpu *gpu, const struct tw_call_info *info)
+{
+    const struct tw_gpu_shape shape = {.kernel = TW_GK_PLAN};
+    return tw_gpu_cost(gpu, &shape, info->coll, info->count * tw_type_bytes(info->type));
+}
+
 static enum twill_status choose(twill_comm_t comm, const struct tw_call_info *info,
                                 struct twill_choice *choice)
 {
@@ -97,7 +104,9 @@ static enum twill_status choose(twill_comm_t comm, const struct tw_call_info *in
         return tw_fail(TWILL_ERR_USAGE, "comm_choice: operations of communicator %s are queued",
                        comm->args.name);
     }
-    enum twill_status status = tw_plans_get(comm->ops->plans, info, &plan, &hash);
+    enum twill_status status = comm->gpu != NULL
+                                   ? tw_gpu_plan_get(comm->gpu, info, &plan, &hash)
+                                   : tw_plans_get(comm->ops->plans, info, &plan, &hash);
     if (tw_failed(status)) {
         return status;
     }
@@ -108,7 +117,10 @@ static enum twill_status choose(twill_comm_t comm, const struct tw_call_info *in
         uint64_t time_ps = 0;
         bool known = comm->gpu == NULL && comm->size <= TW_CHOOSE_RANKS_MOST &&
                      !tw_failed(tw_plans_price(comm->ops->plans, info, &time_ps));
-        choice->predicted_us = known ? (double)time_ps * US_OF_PS : 0;
+        if (comm->gpu != NULL) {
+            time_ps = plan_price(comm->gpu, info);
+        }
+        choice->predicted_us = known || comm->gpu != NULL ? (double)time_ps * US_OF_PS : 0;
     }
     return TWILL_OK;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Knows: in which order ranks on devices tell each other what they have and what they reach.
+/* Knows: in which order ranks on devices tell each other where they are, what they have and what
+ * they reach.
  * Never knows: how devices are tried, what memory is for. */
 #include "config.h"
 
@@ -18,12 +19,16 @@ struct run {
     struct tw_gpu_cut_entry *cuts; /* owned, [size] */
 };
 
-size_t tw_boot_gpu_bytes(void)
-{
-    return sizeof(struct tw_gpu_entry) > sizeof(struct tw_gpu_cut_entry)
-               ? sizeof(struct tw_gpu_entry)
-               : sizeof(struct tw_gpu_cut_entry);
-}
+/* For the size of the largest. */
+union gathered {
+    struct tw_gpu_entry entry;
+    struct tw_gpu_gap gap;
+    struct tw_gpu_cut_entry cut;
+    struct tw_gpu_spot spot;
+    struct tw_gpu_between between;
+};
+
+size_t tw_boot_gpu_bytes(void) { return sizeof(union gathered); }
 
 static enum twill_status gather(const struct run *run, const char *step, void *all, size_t bytes)
 {
@@ -75,12 +80,57 @@ static enum twill_status cut_off(const struct run *run)
     return tw_failed(status) ? status : tw_gpu_cut_take(run->gpu, run->cuts);
 }
 
+/* ---- what lies between devices -----------------------------------------------------------------
+ */
+
+/* spots, found: [size] */
+static enum twill_status between_gather(const struct run *run, struct tw_gpu_spot *spots,
+                                        struct tw_gpu_between *found)
+{
+    const struct twill_comm *comm = run->boot->comm;
+    enum twill_status status = tw_gpu_spot_read(comm, &spots[comm->rank]);
+
+    if (!tw_failed(status))
+        status = gather(run, "exchanging devices", spots, sizeof(*spots));
+    if (tw_failed(status) || !tw_gpu_between_matters(comm->size, spots))
+        return status;
+    if (comm->rank == 0) /* looking twice might not find the same */
+        status = tw_gpu_between_find(comm, spots, &found[0]);
+    return tw_failed(status)
+               ? status
+               : gather(run, "finding what lies between devices", found, sizeof(*found));
+}
+
+/* Of few ranks nothing is asked: they are on few devices. */
+static enum twill_status between_agree(const struct run *run, struct tw_gpu_between *between)
+{
+    const int size = run->boot->comm->size;
+
+    *between = (struct tw_gpu_between){.known = 0};
+    if (size < TW_GPU_DEVICES_LEAST)
+        return TWILL_OK;
+    struct tw_gpu_spot *spots = tw_alloc((size_t)size * sizeof(*spots));
+    struct tw_gpu_between *found = tw_alloc((size_t)size * sizeof(*found));
+    enum twill_status status =
+        spots != NULL && found != NULL ? between_gather(run, spots, found) : TWILL_ERR_NOMEM;
+
+    if (!tw_failed(status))
+        *between = found[0];
+    free(spots);
+    free(found);
+    return status;
+}
+
 static enum twill_status connect(struct run *run)
 {
     struct twill_comm *comm = run->boot->comm;
+    const struct tw_ctl_peer *peers = run->boot->ctl->peers;
+    struct tw_gpu_between between;
     bool gap = false;
-    enum twill_status status = tw_gpu_create(
-        comm, run->boot->ctl->peers, run->boot->wait.deadline_ns, &run->entries[comm->rank]);
+    enum twill_status status = between_agree(run, &between);
+    if (!tw_failed(status))
+        status = tw_gpu_create(comm, peers, &between, run->boot->wait.deadline_ns,
+                               &run->entries[comm->rank]);
     if (!tw_failed(status))
         status = gather(run, "exchanging device memory", run->entries, sizeof(*run->entries));
     run->gpu = comm->gpu;
@@ -88,7 +138,7 @@ static enum twill_status connect(struct run *run)
         status = reach(run, &gap);
     if (!tw_failed(status) && gap)
         status = cut_off(run);
-    return tw_failed(status) ? status : tw_gpu_connect(comm, run->entries, run->boot->ctl->peers);
+    return tw_failed(status) ? status : tw_gpu_connect(comm, run->entries, peers);
 }
 
 enum twill_status tw_boot_gpu(struct tw_boot *boot)

@@ -109,8 +109,24 @@ static enum twill_status memory_take(struct tw_gpu *gpu, uint64_t deadline_ns,
     return tw_failed(status) ? status : tw_gpu_test_offer(gpu, entry, deadline_ns);
 }
 
+/* As far as it is known before memory is taken, of which plans need some. */
+static void order_take(struct tw_gpu *gpu, const struct tw_gpu_between *between)
+{
+    int order[TW_GK_RANKS_MAX];
+
+    gpu->between = *between;
+    gpu->most_blocks = TW_GK_BLOCKS_MAX;
+    for (int i = 0; i < gpu->comm->size && between->known; i++)
+        order[i] = between->order[i];
+    if (between->known)
+        tw_plans_order_set(gpu->comm->ops->plans, order);
+    tw_gpu_cost_bound(gpu);
+    tw_gpu_cost_rings(gpu);
+}
+
 enum twill_status tw_gpu_create(struct twill_comm *comm, const struct tw_ctl_peer *peers,
-                                uint64_t deadline_ns, struct tw_gpu_entry *entry)
+                                const struct tw_gpu_between *between, uint64_t deadline_ns,
+                                struct tw_gpu_entry *entry)
 {
     if (comm->size > TW_GK_RANKS_MAX)
         return tw_fail(TWILL_ERR_UNSUPPORTED,
@@ -124,6 +140,7 @@ enum twill_status tw_gpu_create(struct twill_comm *comm, const struct tw_ctl_pee
     gpu->device = comm->args.device;
     gpu->source.fd = -1;
     tw_gpu_shape_init(gpu);
+    order_take(gpu, between);
     gpu->all_here = true;
     for (int r = 0; r < comm->size; r++) {
         gpu->here[r] = same_proc(&peers[r], &peers[comm->rank]);
@@ -222,8 +239,8 @@ enum twill_status tw_gpu_connect(struct twill_comm *comm, const struct tw_gpu_en
     if (tw_failed(status))
         return status;
     gpu->most_blocks = blocks_agree(comm->size, entries, peers);
-    gpu->costs = *tw_plans_costs(comm->ops->plans);
     tw_gpu_cost_copies(gpu);
+    tw_gpu_cost_rings(gpu);
     status = tw_gpu_blocks_join(gpu);
     if (!tw_failed(status))
         status = tw_gpu_plans_create(gpu);

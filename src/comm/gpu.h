@@ -23,6 +23,7 @@ struct tw_exec;
 struct tw_gpu_parts {
     uint32_t line_each, ring_each;
     uint32_t plan_fifo_each, plan_scratch; /* 0: calls run no plans */
+    uint32_t plan_spared;                  /* where room is short, they do without */
 };
 
 /* From one rank's device to memory on another's something is in the way. */
@@ -116,6 +117,10 @@ struct tw_gpu {
     uint32_t wait_epoch;    /* of the long wait that is followed; under the loop's lock */
     uint64_t wait_since_ns; /* 0: none */
     bool warned;
+    /* what lies between devices (gpu_order.h), and which calls go around the ring for it */
+    struct tw_gpu_between between;
+    uint64_t ring_from[TW_COLL_COUNT]; /* bytes of a block, from which on; 0: never */
+    uint32_t ring_channels;
 };
 
 /** Does the communicator's args ask for a device? */
@@ -129,10 +134,11 @@ static inline bool tw_gpu_wanted(const struct twill_comm *comm)
 
 /** Before the ranks meet: the device is there and takes twill's kernels. */
 enum twill_status tw_gpu_check(int device);
-/** Room of the rank's own on the device; fills entry. peers: [size]. NOMEM: the device has none, or
- * TWILL_DEVICE_STAGING leaves too little */
+/** Room of the rank's own on the device; fills entry. peers: [size]; between: equal on all ranks.
+ * NOMEM: the device has none, or TWILL_DEVICE_STAGING leaves too little */
 enum twill_status tw_gpu_create(struct twill_comm *comm, const struct tw_ctl_peer *peers,
-                                uint64_t deadline_ns, struct tw_gpu_entry *entry);
+                                const struct tw_gpu_between *between, uint64_t deadline_ns,
+                                struct tw_gpu_entry *entry);
 /** The peers' memory is reached (gpu_selftest.h). entries: [size], everybody's. */
 enum twill_status tw_gpu_connect(struct twill_comm *comm, const struct tw_gpu_entry *entries,
                                  const struct tw_ctl_peer *peers);
@@ -162,7 +168,8 @@ uint64_t tw_gpu_rank_bytes(int size, const struct tw_gpu_parts *parts);
  * Staging for `ranks` ranks of a new communicator of `size`: as much as is of use, but no more than
  * half of what is left, and so much that 32 communicators of its size find the least for a rank;
  * the least if that is all there is.
- * @param parts  in: those of plans; out: lines and rings
+ * @param parts  in: those of plans; out: lines and rings, and those of plans, unless they were
+ * spared
  * @return NOMEM (tw_fail called): not even the least is left of `limit`
  */
 enum twill_status tw_gpu_staging_take(struct tw_gpu_device *device, uint64_t limit, int size,
@@ -239,7 +246,8 @@ void tw_gpu_shape_expected(const struct tw_gpu *gpu, const struct tw_call *call,
 /** As twill_comm_choice tells them. */
 const char *tw_gpu_algo_name(const struct tw_gpu_shape *shape);
 const char *tw_gpu_proto_name(const struct tw_gpu_shape *shape);
-/** The parameters say which plan is to run: tw_gpu_shape gives its kernel. */
+/** The parameters, or what lies between devices, say which plan is to run: tw_gpu_shape gives its
+ * kernel. */
 bool tw_gpu_plan_forced(const struct tw_gpu *gpu, const struct tw_call *call);
 /** What kernels are told of the call, but for its blocks where these differ. */
 void tw_gpu_fill(const struct tw_gpu *gpu, const struct tw_call *call,
@@ -250,27 +258,39 @@ void tw_gpu_fill(const struct tw_gpu *gpu, const struct tw_call *call,
 
 /** Blocks of a kernel whose ranks work on so many bytes each, as the costs say: at least 1. */
 uint32_t tw_gpu_cost_blocks(const struct tw_gpu *gpu, enum tw_gk_kernel kernel, uint64_t bytes);
-/** What a collective takes by the costs with this kernel, in ps; 0: that is not known, of plans.
- * bytes: of a block. Equal on all ranks. */
+/** What a collective takes by the costs with this kernel, in ps; 0: that is not known, of plans
+ * that parameters ask for. bytes: of a block. Equal on all ranks. */
 uint64_t tw_gpu_cost(const struct tw_gpu *gpu, const struct tw_gpu_shape *shape, enum tw_coll coll,
                      uint64_t bytes);
 /** The same of a message between two ranks. */
 uint64_t tw_gpu_cost_p2p(const struct tw_gpu *gpu, uint64_t bytes);
+/** The costs that choices go by: the communicator's, none faster than what lies between devices. */
+void tw_gpu_cost_bound(struct tw_gpu *gpu);
+/** From which size on calls go around the ring, as far as layout and most_blocks are known. */
+void tw_gpu_cost_rings(struct tw_gpu *gpu);
 /** From which size on copy engines serve, where TWILL_COPY_ENGINE leaves it to the costs. */
 void tw_gpu_cost_copies(struct tw_gpu *gpu);
 
 /* ---- plans (gpu_plan.c) ------------------------------------------------------------------------
  */
 
+#define TW_GPU_PLAN_BLOCKS 16u /* at most */
+
+/** Some calls go around the ring though no parameter says so. */
+bool tw_gpu_rings(const struct tw_gpu *gpu);
 /** FIFOs and scratch that plans of this communicator need in a rank's memory, as large as the host
- * has them; 0 where no parameter asks for a plan. */
+ * has them; 0 where no call is to run one. */
 void tw_gpu_plan_room(const struct twill_comm *comm, struct tw_gpu_parts *parts);
-/** After tw_gpu_connect's layout is known. */
+/** After tw_gpu_connect's layout is known. Plans of rings are made here, and taken to the device: a
+ * call may be captured, or come while kernels wait. */
 enum twill_status tw_gpu_plans_create(struct tw_gpu *gpu);
 void tw_gpu_plans_destroy(struct tw_gpu *gpu);
+/** The plan of a call that is tw_gpu_plan_forced. */
+enum twill_status tw_gpu_plan_get(struct tw_gpu *gpu, const struct tw_call_info *info,
+                                  const struct tw_plan **plan, uint64_t *hash);
 /**
- * What a kernel is told of the plan of a checked call that is tw_gpu_plan_forced. The plan's first
- * call takes memory on the device.
+ * What a kernel is told of the plan of a checked call that is tw_gpu_plan_forced. The first call of
+ * a plan that parameters ask for takes memory on the device.
  *
  * @param hash  out: names the plan, the same on ranks that run the same
  * @return TWILL_OK; what tw_plans_get and tw_exec_start say

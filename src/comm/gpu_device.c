@@ -11,6 +11,7 @@
 void tw_gpu_devices_init(struct tw_gpu_devices *devices)
 {
     devices->first = NULL;
+    tw_gpu_graph_init(&devices->graph);
     (void)pthread_mutex_init(&devices->lock, NULL);
 }
 
@@ -25,6 +26,7 @@ void tw_gpu_devices_fini(struct tw_gpu_devices *devices)
         free(device->ahead);
         free(device);
     }
+    tw_gpu_graph_fini(&devices->graph);
     (void)pthread_mutex_destroy(&devices->lock);
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/cuda.h"
 #include "base/status.h"
+#include "comm/gpu_order.h"
 
 struct tw_gpu;
 
@@ -36,6 +37,7 @@ struct tw_gpu_device {
 struct tw_gpu_devices {
     pthread_mutex_t lock;
     struct tw_gpu_device *first; /* owned */
+    struct tw_gpu_graph graph;   /* has a lock of its own */
 };
 
 void tw_gpu_devices_init(struct tw_gpu_devices *devices);

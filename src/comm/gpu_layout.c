@@ -97,7 +97,9 @@ static uint64_t bytes_with(int size, uint32_t each, const struct tw_gpu_parts *p
 /* Others come: of that which is left, half at most, and FOLLOWERS find the least. */
 static uint32_t peer_share(int size, int ranks, uint64_t left, const struct tw_gpu_parts *parts)
 {
-    const uint64_t others = FOLLOWERS * bytes_with(size, TW_GPU_PEER_BYTES_LEAST, parts);
+    const struct tw_gpu_parts none = {.line_each = 0};
+    const uint64_t others =
+        FOLLOWERS * bytes_with(size, TW_GPU_PEER_BYTES_LEAST, parts->plan_spared ? &none : parts);
     const uint64_t spare = left > others ? left - others : 0;
     const uint64_t most = spare < left / 2 ? spare : left / 2;
     uint32_t each = peer_most(size);
@@ -107,13 +109,23 @@ static uint32_t peer_share(int size, int ranks, uint64_t left, const struct tw_g
     return each > TW_GPU_PEER_BYTES_LEAST ? each : TW_GPU_PEER_BYTES_LEAST;
 }
 
+/* @return bytes of all ranks */
+static uint64_t share_cut(int size, int ranks, uint64_t left, struct tw_gpu_parts *parts)
+{
+    tw_gpu_peer_cut(peer_share(size, ranks, left, parts), parts);
+    return (uint64_t)ranks * tw_gpu_rank_bytes(size, parts);
+}
+
 enum twill_status tw_gpu_staging_take(struct tw_gpu_device *device, uint64_t limit, int size,
                                       int ranks, struct tw_gpu_parts *parts)
 {
     (void)pthread_mutex_lock(&device->lock);
     const uint64_t left = limit > device->staging_used ? limit - device->staging_used : 0;
-    tw_gpu_peer_cut(peer_share(size, ranks, left, parts), parts);
-    const uint64_t bytes = (uint64_t)ranks * tw_gpu_rank_bytes(size, parts);
+    uint64_t bytes = share_cut(size, ranks, left, parts);
+    if (bytes > left && parts->plan_spared) {
+        parts->plan_fifo_each = parts->plan_scratch = 0;
+        bytes = share_cut(size, ranks, left, parts);
+    }
     const bool fits = bytes <= left;
     if (fits)
         device->staging_used += bytes;

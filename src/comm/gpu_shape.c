@@ -12,7 +12,6 @@ _Static_assert(TW_GK_PREMUL == TW_REDOP_PREMUL_SUM, "kernels know created sums b
 #define LINE_CLERKS 32u /* threads of a block that see to records */
 #define LINE_THREADS_MOST (TW_GK_LINE_THREADS_MOST - LINE_CLERKS) /* and those that move data */
 #define LINE_BLOCKS_MOST 128u
-#define PLAN_BLOCKS_MOST 16u
 #define DIRECT_BLOCKS_MOST 64u
 #define RING_BLOCKS_MOST 64u /* a block's warps make eight rings, or four */
 #define UNIT_BYTES 8u        /* of a line's payload */
@@ -221,7 +220,7 @@ void tw_gpu_shape(const struct tw_gpu *gpu, const struct tw_call *call, struct t
     if (tw_gpu_plan_forced(gpu, call)) {
         shape->kernel = TW_GK_PLAN;
         shape->threads = TW_GK_THREADS_MOST;
-        shape->blocks = most_blocks(gpu, PLAN_BLOCKS_MOST);
+        shape->blocks = most_blocks(gpu, TW_GPU_PLAN_BLOCKS);
     } else if (tw_gpu_varies(info->coll)) {
         shape_pairs(gpu, tw_coll_rule(info->coll)->reduces, shape);
     } else if (tw_gpu_copy_promised(gpu, call)) {

@@ -19,6 +19,6 @@ libtwill_core_la_SOURCES += \
 	src/comm/split.c src/comm/split_gone.c src/comm/split.h src/comm/shrink.c src/comm/roll.c src/comm/roll.h \
 	src/comm/gpu.c src/comm/gpu_call.c src/comm/gpu_copy.c src/comm/gpu_copy_group.c src/comm/gpu_copy_start.c src/comm/gpu_copy_p2p.c src/comm/gpu_copy_p2p.h src/comm/gpu_copy.h src/comm/gpu_pairs.c src/comm/gpu_plan.c src/comm/gpu_p2p.c src/comm/gpu_p2p_cut.c src/comm/gpu_p2p.h \
 	src/comm/gpu_reg.c src/comm/gpu_pieces.c src/comm/gpu_reach.c src/comm/gpu_reg.h src/comm/gpu_shape.c src/comm/gpu_cost.c src/comm/gpu_blocks.c src/comm/gpu_device.c src/comm/gpu_early.c src/comm/gpu_layout.c src/comm/gpu_stream.c src/comm/gpu_device.h \
-	src/comm/gpu_selftest.c src/comm/gpu_selftest.h src/comm/gpu_cut.c \
+	src/comm/gpu_order.c src/comm/gpu_order.h src/comm/gpu_selftest.c src/comm/gpu_selftest.h src/comm/gpu_cut.c \
 	src/comm/gpu_team.c src/comm/gpu_watch.c src/comm/gpu.h \
 	src/comm/event.c src/comm/fuse.c src/comm/memory.c src/comm/memory.h

@@ -31,10 +31,10 @@ static enum twill_status kernel_add(struct share *share, const struct tw_call *c
     const bool all = info->coll == TW_COLL_REDUCE_SCATTER_V || info->coll == TW_COLL_ALL_GATHER_V;
     const uint64_t count = all ? info->total / (size_t)call->comm->size : info->count; /* mean */
 
-    if (tw_gpu_plan_forced(gpu, call))
+    tw_gpu_shape_expected(gpu, call, &shape);
+    if (shape.kernel == TW_GK_PLAN && gpu->ring_from[info->coll] == 0)
         return tw_fail(TWILL_ERR_UNSUPPORTED, "%s: plans on devices are not priced",
                        tw_coll_name(info->coll));
-    tw_gpu_shape_expected(gpu, call, &shape);
     share->collectives_ps =
         sum(share->collectives_ps,
             tw_gpu_cost(gpu, &shape, info->coll, count * tw_type_bytes(info->type)));

@@ -172,6 +172,13 @@ uint32_t tw_cost_proto_blocks(const struct tw_cost_table *table, enum tw_cost_pr
  */
 uint64_t tw_cost_proto_price(const struct tw_cost_table *table, enum tw_cost_proto proto,
                              enum tw_coll coll, int nranks, uint64_t bytes, uint32_t blocks);
+/**
+ * What a call takes around a ring, by the kernel that runs plans: its start in each round, and the
+ * bytes that a rank sends to the next.
+ * @param channels  of the plan, as many blocks, at least 1
+ */
+uint64_t tw_cost_ring_price(const struct tw_cost_table *table, enum tw_coll coll, int nranks,
+                            uint64_t bytes, uint32_t channels);
 
 /* ---- what ranks run on ---------------------------------------------------------------------- */
 

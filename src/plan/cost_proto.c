@@ -25,6 +25,11 @@ static uint64_t plus(uint64_t a, uint64_t b)
     return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
+static uint64_t time_of(uint64_t bytes, uint64_t rate)
+{
+    return plus(times(bytes / rate, PS_OF_US), bytes % rate * PS_OF_US / rate);
+}
+
 static bool is_lines(enum tw_cost_proto proto)
 {
     return proto == TW_COST_PROTO_LINES || proto == TW_COST_PROTO_PINNED_LINES;
@@ -65,6 +70,24 @@ uint64_t tw_cost_proto_price(const struct tw_cost_table *table, enum tw_cost_pro
     } else {
         start = times(start, peers);
     }
-    const uint64_t whole = times(wire / rate, PS_OF_US), rest = wire % rate * PS_OF_US / rate;
-    return plus(start, plus(whole, rest));
+    return plus(start, time_of(wire, rate));
+}
+
+/* Each rank sends to the next, round by round; what a root has, or is to have, goes by all ranks
+ * once. */
+uint64_t tw_cost_ring_price(const struct tw_cost_table *table, enum tw_coll coll, int nranks,
+                            uint64_t bytes, uint32_t channels)
+{
+    const enum tw_cost_proto proto = TW_COST_PROTO_PLANS;
+    const uint64_t peers = (uint64_t)nranks - 1;
+    const uint64_t wire =
+        tw_coll_rule(coll)->rooted ? bytes : wire_bytes(proto, coll, peers, bytes);
+    const uint64_t rounds = coll == TW_COLL_ALL_REDUCE ? 2 * peers : peers;
+    const uint64_t most = value_of(table, proto, TW_COST_PROTO_BLOCKS);
+    const uint64_t blocks = channels < most ? channels : most;
+    const uint64_t all = times(blocks, value_of(table, proto, TW_COST_PROTO_BLOCK));
+    uint64_t rate = value_of(table, proto, TW_COST_PROTO_RATE);
+
+    rate = all < rate ? all : rate;
+    return plus(times(value_of(table, proto, TW_COST_PROTO_START), rounds), time_of(wire, rate));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake_vmm.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -34,6 +35,7 @@ struct All {
     int devices = 0, multiprocessors = 0, major = 0;
     std::set<std::pair<int, int>> cuts;
     std::map<std::pair<int, int>, Lie> lies;
+    std::map<int, std::string> names;
     int probes = 0;
     std::map<uintptr_t, Range> memory;
     std::map<void *, std::unique_ptr<Stream>> streams; /* by handle */
@@ -136,6 +138,12 @@ void lie(int device, int peer, Lie lie)
 {
     const Guard guard(lock);
     all->lies[{device, peer}] = lie;
+}
+
+void name(int device, const std::string &pci)
+{
+    const Guard guard(lock);
+    all->names[device] = pci;
 }
 
 int probes()
@@ -272,6 +280,9 @@ enum twill_status tw_cuda_device_read(int device, struct tw_cuda_device *found)
     const Guard guard(lock);
     memset(found, 0, sizeof *found);
     found->uuid[0] = (uint8_t)(device + 1);
+    const auto name = all->names.find(device);
+    if (name != all->names.end())
+        snprintf(found->pci, sizeof found->pci, "%s", name->second.c_str());
     found->multiprocessors = all->multiprocessors;
     found->major = all->major;
     found->threads_each = 2048;

@@ -51,6 +51,8 @@ struct Copy {
 
 /* So many devices, of so many multiprocessors; all else is forgotten. */
 void reset(int devices, int multiprocessors = 132);
+/* What PCI calls a device, which has no name otherwise. */
+void name(int device, const std::string &pci);
 /* No path from one to the other. */
 void cut(int device, int peer);
 /* What comes of it when a device, by the self-test's kernel, gets at another's memory, though it

@@ -24,7 +24,7 @@ tests_comm_test_comm_LDFLAGS = $(AM_LDFLAGS) \
 check_PROGRAMS += tests/comm/test_gpu_ranks
 TESTS += tests/comm/test_gpu_ranks
 tests_comm_test_gpu_ranks_SOURCES = tests/comm/test_gpu_blocks.cc tests/comm/test_gpu_call.cc tests/comm/test_gpu_copy.cc \
-	tests/comm/test_gpu_life.cc tests/comm/test_gpu_selftest.cc tests/comm/test_gpu_cut.cc tests/comm/test_probe.cc tests/comm/test_gpu_reg.cc tests/comm/test_gpu_budget.cc tests/comm/test_gpu_early.cc tests/comm/test_gpu_shape.cc tests/comm/test_gpu_cost.cc tests/comm/test_gpu_staging.cc tests/comm/test_gpu_team.cc \
+	tests/comm/test_gpu_life.cc tests/comm/test_gpu_selftest.cc tests/comm/test_gpu_cut.cc tests/comm/test_probe.cc tests/comm/test_gpu_reg.cc tests/comm/test_gpu_budget.cc tests/comm/test_gpu_early.cc tests/comm/test_gpu_shape.cc tests/comm/test_gpu_cost.cc tests/comm/test_gpu_order.cc tests/comm/topo_file.h tests/comm/test_gpu_staging.cc tests/comm/test_gpu_team.cc \
 	tests/comm/test_gpu_watch.cc tests/comm/test_gpu_reach.cc tests/comm/fake_vmm.cc tests/comm/fake_vmm.h tests/comm/fake_gpu.cc tests/comm/fake_probe.cc tests/comm/fake_gpu.h \
 	tests/comm/gpu_ranks.h tests/comm/ranks.cc tests/comm/ranks.h
 tests_comm_test_gpu_ranks_CPPFLAGS = $(AM_CPPFLAGS) $(GTEST_CFLAGS)
