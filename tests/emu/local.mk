@@ -21,7 +21,7 @@ tests/emu/libkernels_la-%.lo: CXXFLAGS += -O1
 
 check_PROGRAMS += tests/emu/test_emu
 tests_emu_test_emu_SOURCES = $(emu_runtime) $(gpu_tests) tests/emu/main.cc \
-	tests/emu/small.h tests/emu/small.cc tests/emu/cases.cc tests/emu/packets.cc tests/emu/copies.cc tests/emu/pushes.cc tests/emu/trouble.cc tests/emu/reach.cc
+	tests/emu/small.h tests/emu/small.cc tests/emu/cases.cc tests/emu/around.cc tests/comm/topo_file.h tests/emu/packets.cc tests/emu/copies.cc tests/emu/pushes.cc tests/emu/trouble.cc tests/emu/reach.cc
 tests_emu_test_emu_CPPFLAGS = $(EMU_CPPFLAGS) $(GTEST_CFLAGS)
 tests_emu_test_emu_CXXFLAGS = $(TW_CXX_BUSY) $(TW_PCH_BUSY) -fno-strict-aliasing
 tests_emu_test_emu_LDADD = tests/emu/libkernels.la libtwill_core.la $(GTEST_LIBS) -lgtest -lpthread

@@ -12,7 +12,8 @@ namespace
 {
 
 const char QUICK[] =
-    "Kernels.*:Packets.*:Pushes.*:Reach.*:Copies.*:Cover.ByPinnedMemory:Cover.ByCopyEngines:Lost.*:"
+    "Kernels.*:Around.*:Packets.*:Pushes.*:Reach.*:Copies.*:Cover.ByPinnedMemory:Cover."
+    "ByCopyEngines:Lost.*:"
     "Arguments."
     "*:"
     "Devices.*:Mismatch.OneCallMore:P2p."
