@@ -183,6 +183,8 @@ static uint64_t rate_of(const struct look *look, const struct paths *paths)
     return rate;
 }
 
+static uint64_t peers_of(const struct look *look) { return look->count > 1 ? look->count - 1 : 1; }
+
 /* From the device, or from all of them. */
 static enum twill_status exchange(const struct look *look, struct paths *paths, uint32_t from,
                                   bool all, uint64_t *bytes_per_s)
@@ -194,7 +196,7 @@ static enum twill_status exchange(const struct look *look, struct paths *paths, 
     for (uint32_t a = 0; a < look->count; a++)
         for (uint32_t b = 0; b < look->count && !tw_failed(status) && (all || a == from); b++)
             status = path_add(look, paths, a, b);
-    *bytes_per_s = (look->count - 1) * rate_of(look, paths);
+    *bytes_per_s = peers_of(look) * rate_of(look, paths);
     return status;
 }
 
@@ -217,8 +219,8 @@ static enum twill_status rates_find(const struct look *look, struct tw_gpu_betwe
     if (!tw_failed(status))
         status = exchange(look, &paths, 0, true, &between->all_bytes_per_s);
     /* rounded down alike */
-    between->uneven = paths.least != paths.most || between->all_bytes_per_s / (look->count - 1) <
-                                                       paths.least / (look->count - 1);
+    between->uneven = paths.least != paths.most ||
+                      between->all_bytes_per_s / peers_of(look) < paths.least / peers_of(look);
     free(paths.load);
     tw_topo_routes_destroy(paths.routes);
     return status;

@@ -62,6 +62,8 @@ static enum twill_status span_move(struct move *move, struct tw_plan_span *span)
     if (span->block == 0 || !goes_by_ranks(move, span))
         return TWILL_OK;
     uint32_t count = tw_span_cells(span);
+    if (count == 0)
+        return TWILL_OK;
     if (count > move->room) {
         uint32_t *more = realloc(move->cells, count * sizeof(*more));
         if (!more)

@@ -74,6 +74,22 @@ TEST_F(CostProto, StartAndBytesOverTheLesserRate)
     EXPECT_EQ(price(READS, TW_COLL_BARRIER, 1, 0, 1), 5 * US);
 }
 
+// From each rank to the next, at 1000 MB/s
+TEST_F(CostProto, AroundARingEachRoundStarts)
+{
+    const auto ring = [&](enum tw_coll coll, uint64_t bytes, uint32_t channels) {
+        return tw_cost_ring_price(&table_, coll, 4, bytes, channels);
+    };
+    EXPECT_EQ(ring(TW_COLL_ALL_REDUCE, 4000, 10), 6 * 5 * US + 6 * US);
+    EXPECT_EQ(ring(TW_COLL_ALL_GATHER, 4000, 10), 3 * 5 * US + 12 * US);
+    EXPECT_EQ(ring(TW_COLL_REDUCE_SCATTER, 4000, 10), 3 * 5 * US + 12 * US);
+    EXPECT_EQ(ring(TW_COLL_BROADCAST, 4000, 10), 3 * 5 * US + 4 * US) << "past each rank once";
+    EXPECT_EQ(ring(TW_COLL_REDUCE, 4000, 10), 3 * 5 * US + 4 * US);
+    EXPECT_EQ(ring(TW_COLL_BROADCAST, 4000, 5), 3 * 5 * US + 8 * US) << "few channels";
+    EXPECT_EQ(ring(TW_COLL_BROADCAST, 4000, 64), 3 * 5 * US + 4 * US);
+    EXPECT_GE(ring(TW_COLL_ALL_GATHER, UINT64_MAX, 1), ring(TW_COLL_ALL_GATHER, 1ull << 62, 1));
+}
+
 TEST_F(CostProto, BlocksByTheirGrain)
 {
     EXPECT_EQ(tw_cost_proto_blocks(&table_, READS, 0), 1u);

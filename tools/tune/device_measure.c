@@ -121,10 +121,11 @@ static enum twill_status sweep_run(const struct place *place, const struct part 
         argv[n++] = part->ops[i];
     for (size_t i = 0; i < sizeof(tail) / sizeof(tail[0]); i++)
         argv[n++] = tail[i];
-    /* what the user has set would force something else; a call that hangs is to end */
+    /* what the user has set would force something else, and a ring is none of the protocols; a call
+     * that hangs is to end */
     const char *const variables[] = {cost,
                                      "TWILL_COPY_ENGINE=auto",
-                                     "TWILL_ALGO=",
+                                     "TWILL_ALGO=^ring",
                                      "TWILL_PLAN_FILE=",
                                      "TWILL_TIMEOUT=60s",
                                      part->cut ? "TWILL_P2P=0" : "TWILL_P2P=1",
