@@ -181,6 +181,12 @@ static uint64_t ring_from(const struct tw_cost_table *costs, const struct tw_gpu
     return from;
 }
 
+/* The user wants engines to move it, whatever is faster. */
+static bool copies_wanted(const struct tw_gpu *gpu, enum tw_coll coll)
+{
+    return !tw_coll_rule(coll)->reduces && gpu->copy_from > 0 && !gpu->copy_auto;
+}
+
 void tw_gpu_cost_rings(struct tw_gpu *gpu)
 {
     static const enum tw_coll served[] = {TW_COLL_ALL_REDUCE, TW_COLL_REDUCE_SCATTER,
@@ -201,7 +207,7 @@ void tw_gpu_cost_rings(struct tw_gpu *gpu)
     rates_bound(&alone, between->one_bytes_per_s);
     rate_bound(&alone, TW_COST_PROTO_PLANS, between->ring_bytes_per_s);
     for (size_t i = 0; i < sizeof(served) / sizeof(served[0]); i++)
-        if (tw_plans_rings(comm->ops->plans, served[i]))
+        if (tw_plans_rings(comm->ops->plans, served[i]) && !copies_wanted(gpu, served[i]))
             gpu->ring_from[served[i]] =
                 ring_from(tw_coll_rule(served[i])->rooted ? &alone : &gpu->costs, gpu, served[i]);
 }

@@ -371,7 +371,8 @@ enum twill_status tw_build_embed(struct tw_build *build, const struct tw_plan *s
                                  const struct tw_cell_map cell_map[TW_BUF_COUNT],
                                  const struct tw_step_ref *after, uint16_t *lanes);
 
-/* ---- other places (relabel.c) ----------------------------------------------------------------- */
+/* ---- other places (relabel.c) -----------------------------------------------------------------
+ */
 
 /**
  * The ranks of a plan change places: what rank r did, rank rank_of[r] does, with the blocks of the

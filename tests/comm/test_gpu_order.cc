@@ -331,6 +331,9 @@ TEST_F(GpuOrder, WhatIsNotToGoAroundDoesNot)
     EXPECT_EQ(algo("all_gather", 64 * MIB), "ring");
     on("pcie-4gpu", first(4), {fast_plans(), {"P2P", "0"}});
     EXPECT_NE(algo("all_reduce", 64 * MIB), "ring");
+    on("pcie-4gpu", first(4), {fast_plans(), {"COPY_ENGINE", "prefer"}});
+    EXPECT_EQ(algo("all_reduce", 64 * MIB), "ring");
+    EXPECT_EQ(choice("all_gather", 64 * MIB).proto, std::string("copy"));
     on("nvswitch-8gpu", first(8), {fast_plans()});
     expect_as_without();
     struct twill_config config = TWILL_CONFIG_INIT;
