@@ -41,7 +41,7 @@ static enum twill_status device_read(struct tw_gpu *gpu, struct tw_gpu_entry *en
         return status;
     memcpy(entry->uuid, found.uuid, sizeof(entry->uuid));
     entry->multiprocessors = (uint32_t)found.multiprocessors;
-    tw_gpu_early_init(gpu, &found);
+    tw_gpu_early_init(gpu);
     gpu->shared = tw_gpu_device_get(&gpu->comm->proc->gpus, gpu->device, found.multiprocessors);
     return gpu->shared != NULL ? TWILL_OK : TWILL_ERR_NOMEM;
 }

@@ -331,7 +331,7 @@ struct tw_gpu_launch {
  */
 
 /** Whether there are any. */
-void tw_gpu_early_init(struct tw_gpu *gpu, const struct tw_cuda_device *device);
+void tw_gpu_early_init(struct tw_gpu *gpu);
 /** Blocks that a launch may hold: of the rank, with the kernel behind. */
 uint32_t tw_gpu_early_blocks(const struct tw_gpu *gpu, const struct tw_gpu_launch *launch);
 /** tw_gpu_kernels_start (comm/gpu_copy.h) of it, early where that serves. */

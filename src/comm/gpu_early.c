@@ -13,12 +13,11 @@
 
 #include "base/cuda.h"
 #include "comm/gpu_copy.h"
+#include "device/cuda/launch.h"
 
-#define MAJOR_LEAST 9 /* compute capability of devices that can */
-
-void tw_gpu_early_init(struct tw_gpu *gpu, const struct tw_cuda_device *device)
+void tw_gpu_early_init(struct tw_gpu *gpu)
 {
-    gpu->early = gpu->comm->proc->params->early_launch && device->major >= MAJOR_LEAST;
+    gpu->early = gpu->comm->proc->params->early_launch && tw_gk_follows(gpu->device);
 }
 
 /* Is the launch one of them, or may be followed by one? */

@@ -32,7 +32,7 @@ struct Range {
     int device;
 };
 struct All {
-    int devices = 0, multiprocessors = 0, major = 0;
+    int devices = 0, multiprocessors = 0, code = 0;
     std::set<std::pair<int, int>> cuts;
     std::map<std::pair<int, int>, Lie> lies;
     std::map<int, std::string> names;
@@ -193,10 +193,10 @@ void stream_end(void *stream)
     all->streams.at(stream)->ended = true;
 }
 
-void capability(int major)
+void code(int capability)
 {
     const Guard guard(lock);
-    all->major = major;
+    all->code = capability;
 }
 
 Point work(void *stream)
@@ -284,7 +284,7 @@ enum twill_status tw_cuda_device_read(int device, struct tw_cuda_device *found)
     if (name != all->names.end())
         snprintf(found->pci, sizeof found->pci, "%s", name->second.c_str());
     found->multiprocessors = all->multiprocessors;
-    found->major = all->major;
+    found->major = 9; /* whatever its kernels are compiled for */
     found->threads_each = 2048;
     return TWILL_OK;
 }
@@ -498,6 +498,11 @@ enum twill_status tw_cuda_copy_now(int, void *dst, const void *src, size_t bytes
  */
 
 enum twill_status tw_gk_load(int) { return TWILL_OK; }
+bool tw_gk_follows(int)
+{
+    const Guard guard(lock);
+    return all->code >= 90;
+}
 
 enum twill_status tw_gk_launch(int device, enum tw_gk_kernel kernel, twill_type_t type,
                                const struct tw_gk_launch *launch, uint32_t threads, void *handle,

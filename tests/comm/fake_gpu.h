@@ -80,8 +80,9 @@ extern std::atomic<int> full_device; /* this one alone; -1: none */
 
 /* capture: 0, or a number of the graph that is being captured from it. */
 void *stream(int device, uint64_t capture = 0);
-/* Of all devices; 0 to begin with: such as have nothing that came later. */
-void capability(int major);
+/* That all devices' kernels are compiled for, 90 of 9.0; 0 to begin with: they have nothing that
+ * came later. */
+void code(int capability);
 /* It was destroyed: from now on nobody may touch it. */
 void stream_end(void *stream);
 /* A kernel of the user's in a stream. */

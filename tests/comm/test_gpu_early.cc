@@ -14,9 +14,9 @@ constexpr uint32_t LEADS = TW_GK_LEADS, BOTH = TW_GK_LEADS | TW_GK_FOLLOWS;
 class GpuEarly : public GpuRanks
 {
   protected:
-    void begin(const std::vector<int> &devices, int major = 9, const char *param = "1")
+    void begin(const std::vector<int> &devices, int code = 90, const char *param = "1")
     {
-        fake::capability(major);
+        fake::code(code);
         make(devices, {{"EARLY_LAUNCH", param}});
     }
     /* What the launch of rank 0's call is. */
@@ -46,7 +46,7 @@ TEST_F(GpuEarly, OnlyWhereTwoOfThemFit)
 {
     struct twill_config config = TWILL_CONFIG_INIT;
     config.max_sms = 20;
-    fake::capability(9);
+    fake::code(90);
     make({0, 1}, {}, &config);
     void *stream = fake::stream(0, 7);
     (void)call(stream);
@@ -79,14 +79,14 @@ TEST_F(GpuEarly, OfOneCommunicatorAndCapture)
         EXPECT_EQ(twill_comm_destroy(comm), TWILL_OK);
 }
 
-TEST_F(GpuEarly, NotWhereDevicesCannotOrNobodyWantsIt)
+TEST_F(GpuEarly, NotWhereKernelsCannotOrNobodyWantsIt)
 {
-    begin({0, 1}, 8);
+    begin({0, 1}, 80); /* the device could */
     void *stream = fake::stream(0, 7);
     (void)call(stream);
     EXPECT_EQ(call(stream), 0u);
     destroy();
-    begin({0, 1}, 9, "0");
+    begin({0, 1}, 90, "0");
     (void)call(stream);
     EXPECT_EQ(call(stream), 0u);
 }

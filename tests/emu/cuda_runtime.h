@@ -170,7 +170,7 @@ typedef struct dim3 {
 #endif
 } dim3;
 struct cudaFuncAttributes {
-    int maxThreadsPerBlock;
+    int maxThreadsPerBlock, ptxVersion;
 };
 enum cudaLaunchAttributeID {
     cudaLaunchAttributeProgrammaticStreamSerialization = 6,

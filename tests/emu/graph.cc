@@ -130,6 +130,7 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const v
     std::function<void()> body;
 
     attributes->maxThreadsPerBlock = 1024;
+    attributes->ptxVersion = 90;
     return kernel_bind(kernel, nullptr, &body) ? cudaSuccess : said(cudaErrorInvalidDeviceFunction);
 }
 

@@ -102,6 +102,19 @@ enum twill_status tw_gk_load(int device)
     return tw_failed(status) ? status : tw_gk_probe_load(device);
 }
 
+bool tw_gk_follows(int device)
+{
+    struct tw_cuda_place place;
+    struct cudaFuncAttributes attributes;
+
+    if (tw_failed(tw_cuda_enter(device, &place)))
+        return false;
+    const cudaError_t error = cudaFuncGetAttributes(
+        &attributes, kernel_find(TW_GK_LINE_MOVE, TWILL_INT8)); /* all are compiled alike */
+    tw_cuda_leave(&place);
+    return error == cudaSuccess && attributes.ptxVersion >= TW_GK_EARLY_PTX;
+}
+
 static cudaError_t start(const void *kernel, const struct tw_gk_launch *launch, uint32_t threads,
                          cudaStream_t stream, cudaEvent_t done)
 {

@@ -3,6 +3,8 @@
 #ifndef TW_DEVICE_CUDA_LAUNCH_H
 #define TW_DEVICE_CUDA_LAUNCH_H
 
+#include <stdbool.h>
+
 #include "base/status.h"
 #include "device/cuda/wire.h"
 #include "twill.h"
@@ -18,6 +20,11 @@ extern "C" {
  * the build has no code for the device, or has no CUDA. */
 enum twill_status tw_gk_load(int device);
 
+/** Do the kernels by lines, as they are loaded, wait where TW_GK_FOLLOWS lets them begin before the
+ * one in front of them has ended? Their code has to be made for compute capability 9.0 or later:
+ * that the device is, is not enough. */
+bool tw_gk_follows(int device);
+
 /**
  * Start a kernel with launch->ranks * launch->blocks blocks on a stream of the device. Nothing is
  * waited for; launch may go when it returns.
@@ -26,7 +33,8 @@ enum twill_status tw_gk_load(int device);
  *                 TW_GK_P2P_FEW and TW_GK_P2P_MANY: of a struct tw_gk_launch_p2p; of TW_GK_PLAN: of
  *                 a struct tw_gk_launch_plan
  * @param type     of the sums, of a plan whatever it does; not looked at where nothing is summed
- * @param launch->early  TW_GK_FOLLOWS only while a graph is captured, behind a kernel that leads
+ * @param launch->early  TW_GK_FOLLOWS only while a graph is captured, behind a kernel that leads,
+ * and where tw_gk_follows
  * @param threads  of a block: a multiple of 32, at least the number of ranks; 512 for rings
  * @param done     event that comes when its blocks have ended; NULL: none. Not while a graph is
  *                 captured

@@ -9,6 +9,12 @@ enum twill_status tw_gk_load(int device)
     return tw_fail(TWILL_ERR_UNSUPPORTED, "CUDA device %d: this build has no GPU support", device);
 }
 
+bool tw_gk_follows(int device)
+{
+    (void)device;
+    return false;
+}
+
 enum twill_status tw_gk_launch(int device, enum tw_gk_kernel kernel, twill_type_t type,
                                const struct tw_gk_launch *launch, uint32_t threads, void *stream,
                                void *done)

@@ -170,7 +170,7 @@ static __device__ inline bool tw_warp_all(bool mine) { return __all_sync(0xfffff
 /* Until the kernels in front of this one have ended and what they stored is there. */
 static __device__ inline void tw_grid_await()
 {
-#if __CUDA_ARCH__ >= 900
+#if __CUDA_ARCH__ >= 10 * TW_GK_EARLY_PTX
     asm volatile("griddepcontrol.wait;" : : : "memory");
 #endif
 }
@@ -178,7 +178,7 @@ static __device__ inline void tw_grid_await()
 /* The next kernel may begin once all blocks have come here or ended. */
 static __device__ inline void tw_grid_next()
 {
-#if __CUDA_ARCH__ >= 900
+#if __CUDA_ARCH__ >= 10 * TW_GK_EARLY_PTX
     asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
 #endif
 }

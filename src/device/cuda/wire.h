@@ -204,6 +204,9 @@ enum tw_gk_early {
     TW_GK_FOLLOWS = 2 /* it may begin before the last one has */
 };
 
+/* Of capability 9.0. Code that is made from older PTX does neither, on whatever device. */
+#define TW_GK_EARLY_PTX 90
+
 /* A launch: `blocks` blocks, a row of the grid, for each of `ranks` ranks of one device. */
 struct tw_gk_launch {
     uint32_t ranks, blocks;
