@@ -81,8 +81,9 @@ AS_IF([test -z "$NVCC"], [tw_cuda_lack="no nvcc in $tw_cuda_where"], [
 ])
 
 # What kernels are compiled for: machine code for each capability, and PTX for those that are not listed.
-# It is all made from one PTX, that of the lowest capability, as compiling to PTX takes most of the time
-# and the kernels ask for nothing newer. Of the list that nobody asked for, only what this nvcc knows.
+# It is made from the PTX of the lowest capability, and from 9.0 on of the lowest of these, from which on
+# kernels can begin early (src/device/cuda/wire.h): no more than two, as compiling to PTX takes most of the
+# time. Of the list that nobody asked for, only what this nvcc knows.
 AC_DEFUN([TW_CUDA_ARCH], [
 tw_cuda_arch=
 tw_cuda_known=$("$NVCC" --list-gpu-code 2>/dev/null | tr '\n' ' ')
@@ -91,17 +92,24 @@ AS_IF([test "x$with_cuda_arch" = xdefault], [
     AS_CASE([" $tw_cuda_known"], [*" sm_$tw_arch "*], [tw_cuda_arch="$tw_cuda_arch $tw_arch"])
   done],
   [tw_cuda_arch=$(echo " $with_cuda_arch" | tr ',' ' ' | sed 's/  */ /g; s/ $//')])
-tw_cuda_ptx=
+tw_cuda_ptx= tw_cuda_early=
 for tw_arch in $tw_cuda_arch; do
   tw_number=$(echo "$tw_arch" | sed 's/@<:@af@:>@$//') # 90a, 100f: variants that are not listed
   AS_CASE([" $tw_cuda_known"], [*" sm_$tw_number "*], [],
           [AC_MSG_ERROR([--with-cuda-arch: $NVCC compiles for $tw_cuda_known, not for '$tw_arch'])])
   AS_IF([test "$tw_number" -lt "${tw_cuda_ptx:-1000}"], [tw_cuda_ptx=$tw_number])
+  AS_IF([test "$tw_number" -ge 90 && test "$tw_number" -lt "${tw_cuda_early:-1000}"], [tw_cuda_early=$tw_number])
 done
 AS_IF([test -z "$tw_cuda_ptx"], [tw_cuda_lack="$NVCC compiles for none of 80, 90 and 100"])
 NVCC_ARCH="-gencode arch=compute_$tw_cuda_ptx,code=compute_$tw_cuda_ptx"
+tw_cuda_ptxs=$tw_cuda_ptx
+AS_IF([test "${tw_cuda_early:-$tw_cuda_ptx}" != "$tw_cuda_ptx"],
+      [tw_cuda_ptxs="$tw_cuda_ptx and $tw_cuda_early"
+       NVCC_ARCH="$NVCC_ARCH -gencode arch=compute_$tw_cuda_early,code=compute_$tw_cuda_early"])
 for tw_arch in $tw_cuda_arch; do
-  NVCC_ARCH="$NVCC_ARCH -gencode arch=compute_$tw_cuda_ptx,code=sm_$tw_arch"
+  tw_number=$(echo "$tw_arch" | sed 's/@<:@af@:>@$//')
+  AS_IF([test "$tw_number" -ge 90], [tw_made_of=$tw_cuda_early], [tw_made_of=$tw_cuda_ptx])
+  NVCC_ARCH="$NVCC_ARCH -gencode arch=compute_$tw_made_of,code=sm_$tw_arch"
 done
 ])
 
@@ -137,7 +145,7 @@ AC_ARG_WITH([cuda], [AS_HELP_STRING([--with-cuda@<:@=DIR@:>@], [CUDA toolkit: ye
             [], [with_cuda=auto])
 AC_ARG_WITH([cuda-arch],
   [AS_HELP_STRING([--with-cuda-arch="80 90 100"],
-    [compute capabilities that kernels are compiled for, and for others as PTX of the lowest])],
+    [compute capabilities that kernels are compiled for, and for others as PTX of the lowest, and of the lowest from 90 on])],
   [], [with_cuda_arch=default])
 AC_ARG_VAR([NVCC], [CUDA compiler])
 AC_ARG_VAR([NVCCFLAGS], [flags of the CUDA compiler])
@@ -153,7 +161,7 @@ AS_IF([test "x$with_cuda" = xno], [NVCC=], [
   AS_IF([test -z "$tw_cuda_lack"], [have_cuda=yes], [CUDA_CPPFLAGS=; CUDA_LIBS=])])
 AS_IF([test "x$with_cuda" = xno], [TW_NOTE([cuda], [off, as asked])],
       [test $have_cuda = yes],
-      [TW_NOTE([cuda], [$NVCC, kernels for$tw_cuda_arch and PTX of $tw_cuda_ptx; $tw_cuda_lib/libcudart_static.a])
+      [TW_NOTE([cuda], [$NVCC, kernels for$tw_cuda_arch and PTX of $tw_cuda_ptxs; $tw_cuda_lib/libcudart_static.a])
        AC_DEFINE([TW_HAVE_CUDA], [1], [build with CUDA])],
       [test "x$with_cuda" = xauto], [TW_NOTE([cuda], [off: $tw_cuda_lack])],
       [AC_MSG_ERROR([--with-cuda=$with_cuda was asked for, but: $tw_cuda_lack])])
