@@ -297,23 +297,23 @@ TEST(Pushes, TwoCommunicators)
     second.destroy();
 }
 
-static enum twill_status call(World *world, int r, size_t count)
+static enum twill_status call(World *world, int r, size_t count, bool in_place)
 {
     Local &local = world->rank(r);
     char *at = local.arena.take_device((size_t)32 << 10);
 
-    return twill_all_reduce(at, at + (16 << 10), count, TWILL_INT32, TWILL_SUM, local.comm,
-                            *local.own[0]);
+    return twill_all_reduce(at, at + (in_place ? 0 : 16 << 10), count, TWILL_INT32, TWILL_SUM,
+                            local.comm, *local.own[0]);
 }
 
 /* One rank has an element more, and as many chunks. */
-TEST(Pushes, MismatchIsFound)
+static void mismatch(bool in_place)
 {
     Small small(shape_of(DIRECT, 0));
     World &world = small.world();
 
     on_threads(2, [&](int r) {
-        const enum twill_status status = call(&world, r, 2000 + (size_t)r);
+        const enum twill_status status = call(&world, r, 2000 + (size_t)r, in_place);
 
         EXPECT_TRUE(status == TWILL_OK || status == TWILL_ERR_MISMATCH);
     });
@@ -328,16 +328,18 @@ TEST(Pushes, MismatchIsFound)
         EXPECT_EQ(pushed(&small, r), 0u);
     }
 }
+TEST(Pushes, MismatchIsFound) { mismatch(false); }
+TEST(Pushes, MismatchInPlaceIsFound) { mismatch(true); }
 
 /* A block waits for chunks of one that has not begun, and is told to end. */
-TEST(Pushes, AbortEndsTheWait)
+static void abort_one(bool in_place)
 {
     Small small(shape_of(DIRECT, 0));
     World &world = small.world();
 
     late(1, 2000);
     for (int r = 0; r < 2; r++)
-        EXPECT_EQ(call(&world, r, 2000), TWILL_OK);
+        EXPECT_EQ(call(&world, r, 2000, in_place), TWILL_OK);
     EXPECT_FALSE(wait_within(world.rank(0).device, *world.rank(0).own[0], 0.05));
     TWILL(twill_comm_abort(world.rank(0).comm), world.rank(0).comm);
     EXPECT_TRUE(wait_within(world.rank(0).device, *world.rank(0).own[0], 1.5))
@@ -345,5 +347,7 @@ TEST(Pushes, AbortEndsTheWait)
     EXPECT_TRUE(wait_within(world.rank(1).device, *world.rank(1).own[0], 10));
     late(1, 0);
 }
+TEST(Pushes, AbortEndsTheWait) { abort_one(false); }
+TEST(Pushes, AbortEndsTheWaitInPlace) { abort_one(true); }
 
 } // namespace emu
