@@ -16,7 +16,7 @@ const char QUICK[] =
     "ByCopyEngines:Lost.*:"
     "Arguments."
     "*:"
-    "Devices.*:Mismatch.OneCallMore:P2p."
+    "Devices.*:Order.ChainInAGraph:Mismatch.OneCallMore:P2p."
     "Mismatch:"
     "P2p.AbortEndsTheWait:P2p.ItselfNeedsBoth:P2p.AbortBetweenAPairWithItself:P2p.Arguments:P2p."
     "TwoProcesses:Plans.*:Apart.MappedInOneProcess:Apart.MappedInTwoProcesses:Apart."

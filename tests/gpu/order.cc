@@ -22,6 +22,8 @@ class Chain
   public:
     Chain(World *world, size_t count, uint64_t seed);
     void call(size_t local, int k, cudaStream_t stream);
+    /* What the call gave, from one rank to all, who have it. */
+    void spread(size_t local, int k, cudaStream_t stream);
     void judge(int length);
 
   private:
@@ -55,6 +57,14 @@ void Chain::call(size_t local, int k, cudaStream_t stream)
     TWILL(twill_all_reduce(k % 2 == 0 ? at : other, k % 2 == 0 ? other : at, count_, TWILL_UINT32,
                            TWILL_SUM, comm, stream),
           comm);
+}
+
+void Chain::spread(size_t local, int k, cudaStream_t stream)
+{
+    char *at = memory_[local]->get() + (k % 2 == 0 ? count_ * 4 : 0);
+    const twill_comm_t comm = world_->locals()[local]->comm;
+
+    TWILL(twill_broadcast(at, at, count_, TWILL_UINT32, k % world_->size(), comm, stream), comm);
 }
 
 /* Everything has ended. */
@@ -171,6 +181,56 @@ TEST(Order, ChainOverStreams)
         for (bool threads : {false, true})
             for (size_t count : {1, 1000, 40000, 700000})
                 chain_of(size, count, threads, 60);
+}
+
+/* Calls next to each other in a graph, whose kernels may begin early. */
+void chain_in_graph(int placement, size_t count)
+{
+    const int LENGTH = 6, REPLAYS = 4; /* an even length: the last output is the first input */
+    World world(place(2, placement));
+    Chain chain(&world, count, count);
+    Lanes lanes(&world, 1);
+    const bool apart = world.locals()[0]->device != world.locals()[1]->device;
+    const size_t streams = apart ? 2 : 1; /* ranks of a device have one */
+    std::vector<cudaGraphExec_t> execs(streams);
+    const auto each = [&](const std::function<void(size_t)> &body) {
+        for (size_t i = 0; i < streams; i++) {
+            const On on(world.locals()[i]->device);
+            body(i);
+        }
+    };
+    each([&](size_t i) {
+        CUDA(cudaStreamBeginCapture(lanes.get(i, 0), cudaStreamCaptureModeThreadLocal));
+    });
+    for (int k = 0; k < LENGTH; k++)
+        grouped([&] {
+            for (size_t l = 0; l < 2; l++) {
+                chain.call(l, k, lanes.get(apart ? l : 0, 0));
+                chain.spread(l, k, lanes.get(apart ? l : 0, 0));
+            }
+        });
+    each([&](size_t i) {
+        cudaGraph_t graph = nullptr;
+        cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed; /* the other is captured still */
+
+        CUDA(cudaStreamEndCapture(lanes.get(i, 0), &graph));
+        CUDA(cudaThreadExchangeStreamCaptureMode(&mode));
+        CUDA(cudaGraphInstantiateWithFlags(&execs[i], graph, 0));
+        CUDA(cudaThreadExchangeStreamCaptureMode(&mode));
+        CUDA(cudaGraphDestroy(graph));
+    });
+    for (int replay = 0; replay < REPLAYS; replay++)
+        each([&](size_t i) { CUDA(cudaGraphLaunch(execs[i], lanes.get(i, 0))); });
+    lanes.wait();
+    each([&](size_t i) { CUDA(cudaGraphExecDestroy(execs[i])); });
+    chain.judge(REPLAYS * LENGTH);
+}
+
+TEST(Order, ChainInAGraph)
+{
+    for (int placement : {0, 2})
+        for (size_t count : {5, 700, 4000})
+            chain_in_graph(placement, count);
 }
 
 TEST(Order, TwoCommunicatorsAwaited)
