@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Knows: the plans that calls on devices run where the parameters ask for them.
- * Never knows: how a plan runs. */
+/* Knows: the plans that calls on devices run where the parameters ask for them, or what lies
+ * between devices makes a ring faster. Never knows: how a plan runs. */
 #include "config.h"
 
 #include <stdlib.h>
