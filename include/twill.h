@@ -260,6 +260,34 @@ TWILL_API const char *twill_last_error(twill_comm_t comm);
  */
 TWILL_API enum twill_status twill_param_set(const char *name, const char *value);
 
+/**
+ * Change what a parameter is where neither the environment nor twill_param_set says: for libraries
+ * above twill, whose users keep the last word.
+ *
+ * @param name   as in twill_param_set
+ * @param value  as in twill_param_set
+ *
+ * @return as twill_param_set
+ *
+ * Threads: any. Never waits for a peer.
+ */
+TWILL_API enum twill_status twill_param_default(const char *name, const char *value);
+
+/**
+ * What a parameter is now: as it was set, else as the environment has it, else its default.
+ *
+ * @param name   as in twill_param_set
+ * @param value  out, [bytes], the text, cut where there is no room; "": unset; not NULL
+ * @param bytes  at least 1; 256 are always enough, but for a value in the environment that is
+ *               too long to be legal
+ *
+ * @return TWILL_OK
+ *         TWILL_ERR_INVALID  unknown name (the nearest one is named), an argument that is NULL or 0
+ *
+ * Threads: any. Never waits for a peer.
+ */
+TWILL_API enum twill_status twill_param_get(const char *name, char *value, size_t bytes);
+
 /* ---- communicators ------------------------------------------------------------------------ */
 
 /*
@@ -787,6 +815,17 @@ TWILL_API enum twill_status twill_group_start(void);
  */
 TWILL_API enum twill_status twill_group_end(void);
 
+/**
+ * Close the outermost group without running it: what was noted is forgotten, no init or split of it
+ * leaves a handle. The other ranks, whose groups run, wait for what this one does not do.
+ *
+ * @return TWILL_OK         the group is closed
+ *         TWILL_ERR_USAGE  no group is open, or it is not the outermost one: it stays open
+ *
+ * Threads: that of twill_group_start. Never waits for a peer.
+ */
+TWILL_API enum twill_status twill_group_cancel(void);
+
 #define TWILL_SIMULATION_MAGIC 0x74777369u
 /* What a group would take. Append only; fields beyond the caller's size are left out. */
 struct twill_simulation {
@@ -1126,6 +1165,21 @@ TWILL_API enum twill_status twill_recv(void *recvbuf, size_t count, twill_type_t
                                        twill_comm_t comm, twill_stream_t stream);
 
 /* ---- memory ------------------------------------------------------------------------------- */
+
+/**
+ * Where a thread computes, as CUDA has it: for callers whose own interface names no device.
+ *
+ * @param device  out, the calling thread's current CUDA device; TWILL_DEVICE_HOST in a build
+ *                without CUDA, and where there is no driver or no device for this process; not NULL
+ *
+ * @return TWILL_OK
+ *         TWILL_ERR_INVALID      device is NULL
+ *         TWILL_ERR_UNSUPPORTED  there are devices, but the driver is too old for them to be used
+ *         TWILL_ERR_SYSTEM       CUDA failed
+ *
+ * Threads: any. Never waits for a peer. The first call opens the driver.
+ */
+TWILL_API enum twill_status twill_current_device(int *device);
 
 /**
  * Memory that the library can map into other processes. Needs no communicator.

@@ -25,3 +25,23 @@ enum twill_status twill_param_set(const char *name, const char *value)
     enum twill_status status = tw_param_set(name, value);
     return tw_failed(status) ? tw_api_error(status) : status;
 }
+
+enum twill_status twill_param_default(const char *name, const char *value)
+{
+    if (!name || !value)
+        return tw_api_error(tw_fail(TWILL_ERR_INVALID, "param_default: %s is NULL",
+                                    name ? "the value" : "the name"));
+    enum twill_status status = tw_param_default(name, value);
+    return tw_failed(status) ? tw_api_error(status) : status;
+}
+
+enum twill_status twill_param_get(const char *name, char *value, size_t bytes)
+{
+    if (!name || !value || !bytes)
+        return tw_api_error(tw_fail(TWILL_ERR_INVALID, "param_get: %s",
+                                    !name    ? "the name is NULL"
+                                    : !value ? "the output is NULL"
+                                             : "the output has no room"));
+    enum twill_status status = tw_param_get(name, value, bytes);
+    return tw_failed(status) ? tw_api_error(status) : status;
+}

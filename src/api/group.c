@@ -12,6 +12,12 @@ enum twill_status twill_group_end(void)
     return tw_failed(status) ? tw_api_error(status) : tw_group_end();
 }
 
+enum twill_status twill_group_cancel(void)
+{
+    enum twill_status status = tw_api_own("group_cancel");
+    return tw_failed(status) ? tw_api_error(status) : tw_group_cancel();
+}
+
 enum twill_status twill_group_simulate_end(struct twill_simulation *simulation)
 {
     uint64_t time_ps = 0;

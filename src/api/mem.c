@@ -35,6 +35,14 @@ static enum twill_status device_check(int device)
     return TWILL_OK;
 }
 
+enum twill_status twill_current_device(int *device)
+{
+    if (!device)
+        return tw_api_error(tw_fail(TWILL_ERR_INVALID, "current_device: the output is NULL"));
+    enum twill_status status = tw_cuda_current(device);
+    return tw_failed(status) ? tw_api_error(status) : status;
+}
+
 /* So much that it is of large pages. Less than CUDA's least piece of them shares one anyway. */
 static size_t device_bytes(size_t bytes)
 {

@@ -30,6 +30,10 @@ enum twill_status tw_cuda_ready(void);
 const char *tw_cuda_absence(void);
 /** Number of devices; 0 where tw_cuda_ready fails. Quiet. */
 int tw_cuda_device_count(void);
+/** The calling thread's current device, of all runtimes of the process; makes no context. A process
+ * without a driver, or with none of the devices, has none: *device is -1. ERR_UNSUPPORTED: there
+ * are devices, but tw_cuda_ready fails. */
+enum twill_status tw_cuda_current(int *device);
 /** Version of the driver's CUDA and of the runtime, as 13000; 0: none. */
 void tw_cuda_versions(int *driver, int *runtime);
 

@@ -15,6 +15,12 @@ enum twill_status tw_cuda_ready(void) { return none(); }
 const char *tw_cuda_absence(void) { return ABSENCE; }
 int tw_cuda_device_count(void) { return 0; }
 
+enum twill_status tw_cuda_current(int *device)
+{
+    *device = -1;
+    return TWILL_OK;
+}
+
 void tw_cuda_versions(int *driver, int *runtime)
 {
     *driver = 0;

@@ -18,6 +18,7 @@ static struct {
     int devices;
     int driver, runtime;
     char absence[256]; /* "" where there are devices */
+    bool bare;         /* there is no driver, or no device for this process */
     CUresult (*device_get)(CUdevice *, int);
     CUresult (*retain)(CUcontext *, CUdevice);
     CUresult (*push)(CUcontext);
@@ -80,6 +81,8 @@ static void absence_say(cudaError_t error)
 {
     char *text = cuda.absence;
     const size_t bytes = sizeof cuda.absence;
+    cuda.bare = (error == cudaErrorInsufficientDriver && cuda.driver == 0) ||
+                error == cudaSuccess || error == cudaErrorNoDevice;
     if (error == cudaErrorInsufficientDriver && cuda.driver == 0)
         (void)snprintf(text, bytes, "no CUDA driver on this machine (libcuda.so.1 does not load)");
     else if (error == cudaErrorInsufficientDriver)
@@ -155,6 +158,22 @@ enum twill_status tw_cuda_ready(void)
 }
 
 int tw_cuda_device_count(void) { return tw_cuda_absence() ? 0 : cuda.devices; }
+
+enum twill_status tw_cuda_current(int *device)
+{
+    (void)pthread_once(&looked, look);
+    if (cuda.bare) {
+        *device = -1;
+        return TWILL_OK;
+    }
+    enum twill_status status = tw_cuda_ready();
+    int found = 0;
+    if (!tw_failed(status))
+        status = tw_cuda_check(cudaGetDevice(&found), "cudaGetDevice", -1);
+    if (!tw_failed(status))
+        *device = found;
+    return status;
+}
 
 void tw_cuda_versions(int *driver, int *runtime)
 {

@@ -48,9 +48,10 @@ static struct {
     pthread_mutex_t lock;
     bool frozen; /* atomic: read without the lock, after which values are const */
     bool warned;
-    bool is_set[ENTRIES];
+    bool is_set[ENTRIES], has_dflt[ENTRIES];
     char set_text[ENTRIES][TW_PARAM_STRING_BYTES];
-    struct tw_params values; /* const once frozen */
+    char dflt_text[ENTRIES][TW_PARAM_STRING_BYTES]; /* instead of the table's */
+    struct tw_params values;                        /* const once frozen */
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static const struct entry *entry_find(const char *name)
@@ -124,7 +125,9 @@ static const char *entry_text(size_t i, enum tw_param_source *source)
         return state.set_text[i];
     }
     *source = text != NULL && text[0] != '\0' ? TW_PARAM_ENV : TW_PARAM_DEFAULT;
-    return *source == TW_PARAM_ENV ? text : table[i].dflt;
+    if (*source == TW_PARAM_ENV)
+        return text;
+    return state.has_dflt[i] ? state.dflt_text[i] : table[i].dflt;
 }
 
 static enum twill_status values_fill(struct tw_params *params)
@@ -202,32 +205,66 @@ enum twill_status tw_params_peek(struct tw_params *params)
     return status;
 }
 
-enum twill_status tw_param_set(const char *name, const char *value)
+static enum twill_status entry_named(const char *name, const struct entry **entry)
+{
+    if (strncmp(name, PREFIX, PREFIX_LETTERS) == 0)
+        name += PREFIX_LETTERS;
+    *entry = entry_find(name);
+    if (*entry != NULL)
+        return TWILL_OK;
+    return tw_fail(TWILL_ERR_INVALID, "parameter \"%.100s\" is unknown; the nearest is \"%s\"",
+                   name, nearest_name(name));
+}
+
+/* Keep value in one of the state's rows of texts. */
+static enum twill_status text_put(const char *name, const char *value, bool *has,
+                                  char (*texts)[TW_PARAM_STRING_BYTES])
 {
     enum twill_status status = TWILL_OK;
+    const struct entry *entry = NULL;
     struct tw_params scratch;
 
     if (name == NULL || value == NULL)
         return tw_fail(TWILL_ERR_INVALID, "parameter: %s is NULL", name == NULL ? "name" : "value");
-    if (strncmp(name, PREFIX, PREFIX_LETTERS) == 0)
-        name += PREFIX_LETTERS;
-    const struct entry *entry = entry_find(name);
-    if (entry == NULL)
-        return tw_fail(TWILL_ERR_INVALID, "parameter \"%.100s\" is unknown; the nearest is \"%s\"",
-                       name, nearest_name(name));
-    if (!entry_parse(entry, value, &scratch))
+    status = entry_named(name, &entry);
+    if (status != TWILL_OK)
+        return status;
+    if (strlen(value) >= TW_PARAM_STRING_BYTES || !entry_parse(entry, value, &scratch))
         return value_refused(entry, value);
     (void)pthread_mutex_lock(&state.lock);
     if (state.frozen) {
         status = tw_fail(TWILL_ERR_USAGE,
-                         "parameter %s: a communicator exists already, parameters are fixed", name);
-    } else if (strlen(value) >= TW_PARAM_STRING_BYTES) {
-        status = value_refused(entry, value);
+                         "parameter %s: a communicator exists already, parameters are fixed",
+                         entry->name);
     } else {
         size_t i = (size_t)(entry - table);
-        memcpy(state.set_text[i], value, strlen(value) + 1);
-        state.is_set[i] = true;
+        memcpy(texts[i], value, strlen(value) + 1);
+        has[i] = true;
     }
+    (void)pthread_mutex_unlock(&state.lock);
+    return status;
+}
+
+enum twill_status tw_param_set(const char *name, const char *value)
+{
+    return text_put(name, value, state.is_set, state.set_text);
+}
+
+enum twill_status tw_param_default(const char *name, const char *value)
+{
+    return text_put(name, value, state.has_dflt, state.dflt_text);
+}
+
+enum twill_status tw_param_get(const char *name, char *value, size_t bytes)
+{
+    const struct entry *entry = NULL;
+    enum tw_param_source source = TW_PARAM_DEFAULT;
+    enum twill_status status = entry_named(name, &entry);
+
+    if (status != TWILL_OK)
+        return status;
+    (void)pthread_mutex_lock(&state.lock);
+    (void)snprintf(value, bytes, "%s", entry_text((size_t)(entry - table), &source));
     (void)pthread_mutex_unlock(&state.lock);
     return status;
 }
@@ -267,5 +304,6 @@ void tw_params_reset(void)
     __atomic_store_n(&state.frozen, false, __ATOMIC_RELEASE);
     state.warned = false;
     memset(state.is_set, 0, sizeof(state.is_set));
+    memset(state.has_dflt, 0, sizeof(state.has_dflt));
     (void)pthread_mutex_unlock(&state.lock);
 }

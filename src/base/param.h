@@ -45,6 +45,10 @@ enum twill_status tw_params_get(const struct tw_params **params);
 enum twill_status tw_params_peek(struct tw_params *params);
 
 enum twill_status tw_param_set(const char *name, const char *value);
+/** The value where neither the environment nor tw_param_set has one, instead of the table's. */
+enum twill_status tw_param_default(const char *name, const char *value);
+/** Its text now, cut to bytes - 1 letters; does not freeze. ERR_INVALID: no such parameter. */
+enum twill_status tw_param_get(const char *name, char *value, size_t bytes);
 
 /** Rows of the table; row i filled, false past the end. */
 bool tw_param_row(size_t i, struct tw_param_row *row);

@@ -336,6 +336,8 @@ enum twill_status tw_group_end(void);
 /** End the outermost group without running it. @param time_ps  out: what it would take; untouched
  * on error. ERR_USAGE: no group, an inner one (which stays open), or inits or finalizes in it */
 enum twill_status tw_group_simulate(uint64_t *time_ps);
+/** End the outermost group without running it. ERR_USAGE: no group, or an inner one (stays open) */
+enum twill_status tw_group_cancel(void);
 /** Inside a group: connect these prepared communicators at group end and fill outs[] then. On
  * ERR_NOMEM they stay the caller's. */
 enum twill_status tw_group_add_inits(struct twill_comm *const *comms, int count,

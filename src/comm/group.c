@@ -137,7 +137,8 @@ bool tw_group_uses_stream(const struct tw_stream *stream)
 /* ---- inits ------------------------------------------------------------------------------------
  */
 
-static void inits_give_up(const struct group *g, enum twill_status status)
+/* say: nobody has kept the reason yet. */
+static void inits_give_up(const struct group *g, enum twill_status status, bool say)
 {
     char text[TW_ERROR_TEXT_BYTES];
     snprintf(text, sizeof text, "%s", tw_fail_text());
@@ -146,6 +147,8 @@ static void inits_give_up(const struct group *g, enum twill_status status)
             snprintf(text, sizeof text, "%s", g->inits[i].comm->failure);
     for (size_t i = 0; i < g->ninits; i++)
         tw_comm_give_up(g->inits[i].comm);
+    if (!say)
+        return;
     tw_fail_again(status, text);
     tw_last_error_keep(0);
 }
@@ -168,7 +171,7 @@ static enum twill_status inits_run(const struct group *g)
     }
     free(comms);
     if (tw_failed(status)) {
-        inits_give_up(g, status);
+        inits_give_up(g, status, true);
         return status;
     }
     for (size_t i = 0; i < g->ninits; i++)
@@ -349,19 +352,39 @@ enum twill_status tw_group_end(void)
     return tw_failed(status) || init_status == TWILL_OK ? status : init_status;
 }
 
+/* It is closed without having run: what was noted is forgotten, for the reason status. */
+static void group_forget(struct group *g, enum twill_status status)
+{
+    if (g->ninits)
+        inits_give_up(g, status, false);
+    for (size_t i = 0; i < g->nsplits; i++)
+        tw_split_put(g->splits[i].split);
+    splits_give_up(g, status, false);
+    group_free(g);
+}
+
+/* Only the outermost group can be closed without running it. */
+static enum twill_status outermost_take(const char *call, struct group *g)
+{
+    if (open_group.depth != 1)
+        return tw_fail(TWILL_ERR_USAGE,
+                       open_group.depth ? "%s: a group is open around this one: only the outermost "
+                                          "can be closed so"
+                                        : "%s: no group is open in this thread",
+                       call);
+    *g = open_group;
+    open_group = (struct group){0};
+    return TWILL_OK;
+}
+
 enum twill_status tw_group_simulate(uint64_t *time_ps)
 {
-    enum twill_status status;
-    if (open_group.depth != 1) {
-        status = tw_fail(TWILL_ERR_USAGE,
-                         open_group.depth ? "group_simulate_end: a group is open around this one: "
-                                            "only the outermost can be simulated"
-                                          : "group_simulate_end: no group is open in this thread");
+    struct group g;
+    enum twill_status status = outermost_take("group_simulate_end", &g);
+    if (tw_failed(status)) {
         tw_last_error_keep(0);
         return status;
     }
-    struct group g = open_group;
-    open_group = (struct group){0};
     if (g.ninits || g.nsplits || g.nfinals)
         status = tw_fail(TWILL_ERR_USAGE, "group_simulate_end: the group makes or finalizes "
                                           "communicators, which has no predicted time");
@@ -369,11 +392,20 @@ enum twill_status tw_group_simulate(uint64_t *time_ps)
         status = tw_simulate(g.calls, g.ncalls, time_ps);
     if (tw_failed(status))
         tw_last_error_keep(0);
-    if (g.ninits)
-        inits_give_up(&g, status);
-    for (size_t i = 0; i < g.nsplits; i++)
-        tw_split_put(g.splits[i].split);
-    splits_give_up(&g, status, false);
-    group_free(&g);
+    group_forget(&g, status);
     return status;
+}
+
+enum twill_status tw_group_cancel(void)
+{
+    struct group g;
+    enum twill_status status = outermost_take("group_cancel", &g);
+    if (tw_failed(status)) {
+        tw_last_error_keep(0);
+        return status;
+    }
+    if (g.ninits || g.nsplits)
+        tw_fail_again(TWILL_ERR_ABORTED, "the group that makes the communicator was canceled");
+    group_forget(&g, TWILL_ERR_ABORTED);
+    return TWILL_OK;
 }

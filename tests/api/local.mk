@@ -10,7 +10,7 @@ tests_api_test_api_SOURCES = \
 	tests/api/test_stream.cc tests/api/test_errors.cc \
 	tests/api/test_life.cc tests/api/test_device.cc tests/api/test_faults.cc \
 	tests/api/test_mem.cc tests/api/test_choice.cc tests/api/test_algo.cc tests/api/test_split.cc \
-	tests/api/test_shrink.cc tests/api/test_event.cc tests/api/test_memory.cc tests/api/test_fuse.cc
+	tests/api/test_shrink.cc tests/api/test_event.cc tests/api/test_memory.cc tests/api/test_fuse.cc tests/api/test_above.cc
 tests_api_test_api_CPPFLAGS = $(AM_CPPFLAGS) $(GTEST_CFLAGS) -I$(top_srcdir)/tests
 tests_api_test_api_LDADD = libtwill_core.la $(GTEST_LIBS) -lgtest_main -lgtest -lpthread
 if !SANITIZER

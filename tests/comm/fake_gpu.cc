@@ -268,6 +268,11 @@ extern "C" {
 
 enum twill_status tw_cuda_ready(void) { return TWILL_OK; }
 const char *tw_cuda_absence(void) { return nullptr; }
+enum twill_status tw_cuda_current(int *device)
+{
+    *device = 0;
+    return TWILL_OK;
+}
 int tw_cuda_device_count(void)
 {
     const Guard guard(lock);
