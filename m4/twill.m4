@@ -209,6 +209,13 @@ CXXFLAGS=$tw_saved_cxxflags
 AC_LANG_POP([C++])
 ])
 
+AC_DEFUN([TW_NCCL], [
+AC_ARG_ENABLE([nccl], [AS_HELP_STRING([--disable-nccl], [do not build libnccl.so.2, the drop-in for NCCL])],
+              [], [enable_nccl=yes])
+AS_IF([test "x$enable_nccl" = xyes], [TW_NOTE([nccl], [libnccl.so.2 and nccl.h])], [TW_NOTE([nccl], [off, as asked])])
+AM_CONDITIONAL([NCCL_ON], [test "x$enable_nccl" = xyes])
+])
+
 AC_DEFUN([TW_SUMMARY], [
 AS_ECHO(["
 twill $PACKAGE_VERSION: $CC, prefix $prefix
