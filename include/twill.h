@@ -482,6 +482,28 @@ TWILL_API enum twill_status twill_comm_shrink(twill_comm_t comm, twill_comm_t *n
                                               const struct twill_config *config);
 
 /**
+ * As twill_comm_shrink, but some ranks are left out though they live: those do not call, and need
+ * not know of it. Ranks that name others to leave out do not meet: each part of a communicator may
+ * so become one of its own.
+ *
+ * @param comm     as in twill_comm_shrink
+ * @param without  [count], ranks of comm, in any order; the same ones on all ranks that call, and
+ *                 none of those; borrowed during the call
+ * @param count    0: as twill_comm_shrink
+ * @param newcomm  as in twill_comm_shrink
+ * @param config   as in twill_comm_shrink
+ *
+ * @return as twill_comm_shrink, and
+ *         TWILL_ERR_INVALID  without is NULL, a rank in it is out of range, or the caller
+ *
+ * Threads: one at a time for comm. Blocks for the other ranks unless blocking is 0 or a group is
+ * open.
+ */
+TWILL_API enum twill_status twill_comm_shrink_without(twill_comm_t comm, const int *without,
+                                                      int count, twill_comm_t *newcomm,
+                                                      const struct twill_config *config);
+
+/**
  * Finish: wait for this rank's queued calls, then for all other ranks to finalize too. Afterwards
  * the ranks may leave at any time without being taken for lost.
  *

@@ -102,19 +102,28 @@ enum twill_status twill_comm_split(twill_comm_t comm, int color, int key, twill_
 /* ---- shrink -----------------------------------------------------------------------------------
  */
 
+/* What a shrink is asked for. */
+struct shrinking {
+    const char *call;
+    const int *without; /* [count] */
+    int count;
+    twill_comm_t *out;
+};
+
 /* Takes nothing over on errors. */
-static enum twill_status shrink_start(twill_comm_t parent, struct tw_comm_args *args,
-                                      twill_comm_t *out)
+static enum twill_status shrink_start(twill_comm_t parent, const struct shrinking *shrinking,
+                                      struct tw_comm_args *args)
 {
     struct tw_split *split = NULL;
     struct twill_comm *child = NULL;
     shrink_name(parent, args);
-    enum twill_status status = tw_shrink_create(parent, &split);
+    enum twill_status status =
+        tw_shrink_create(parent, shrinking->without, shrinking->count, &split);
     if (tw_failed(status))
         return status;
     status = tw_split_child(parent, split, args, &child);
     if (!tw_failed(status) && tw_group_active()) {
-        status = tw_group_add_split(parent, split, child, out);
+        status = tw_group_add_split(parent, split, child, shrinking->out);
         if (!tw_failed(status))
             return status;
         tw_comm_give_up(child);
@@ -123,43 +132,80 @@ static enum twill_status shrink_start(twill_comm_t parent, struct tw_comm_args *
         if (tw_failed(status))
             status = child_give_up(child, status);
         else
-            *out = child;
+            *shrinking->out = child;
     }
     tw_split_put(split);
     return status;
 }
 
+static enum twill_status without_check(const struct twill_comm *comm,
+                                       const struct shrinking *shrinking)
+{
+    if (shrinking->count < 0 || (shrinking->count && !shrinking->without))
+        return tw_fail(TWILL_ERR_INVALID, "%s: %d ranks to leave out%s", shrinking->call,
+                       shrinking->count, shrinking->count < 0 ? "" : ", and no list of them");
+    for (int i = 0; i < shrinking->count; i++) {
+        int rank = shrinking->without[i];
+        if (rank < 0 || rank >= comm->size)
+            return tw_fail(TWILL_ERR_INVALID,
+                           "%s: rank %d to leave out is out of range: ranks are 0 to %d",
+                           shrinking->call, rank, comm->size - 1);
+        if (rank == comm->rank)
+            return tw_fail(TWILL_ERR_INVALID, "%s: rank %d leaves itself out, and calls",
+                           shrinking->call, rank);
+    }
+    return TWILL_OK;
+}
+
 /* comm is claimed. What it has queued belongs to before the shrink, unless it has failed. */
-static enum twill_status shrink(twill_comm_t comm, twill_comm_t *newcomm,
+static enum twill_status shrink(twill_comm_t comm, const struct shrinking *shrinking,
                                 const struct twill_config *config)
 {
     struct tw_comm_args args = {0};
-    if (!newcomm)
-        return tw_fail(TWILL_ERR_INVALID, "comm_shrink: the output is NULL");
-    *newcomm = NULL;
-    enum twill_status status = tw_api_config_child(config, comm, &args);
+    if (!shrinking->out)
+        return tw_fail(TWILL_ERR_INVALID, "%s: the output is NULL", shrinking->call);
+    *shrinking->out = NULL;
+    enum twill_status status = without_check(comm, shrinking);
+    if (!tw_failed(status))
+        status = tw_api_config_child(config, comm, &args);
     if (tw_failed(status))
         return status;
     if (args.blocking && !tw_group_active())
         (void)tw_ops_drain(comm);
-    return shrink_start(comm, &args, newcomm);
+    return shrink_start(comm, shrinking, &args);
 }
 
-enum twill_status twill_comm_shrink(twill_comm_t comm, twill_comm_t *newcomm,
-                                    const struct twill_config *config)
+static enum twill_status shrink_call(twill_comm_t comm, const struct shrinking *shrinking,
+                                     const struct twill_config *config)
 {
-    enum twill_status status = tw_api_alive(comm, "comm_shrink");
+    enum twill_status status = tw_api_alive(comm, shrinking->call);
     if (tw_failed(status))
         return status;
-    status = tw_ops_claim(comm, "comm_shrink");
+    status = tw_ops_claim(comm, shrinking->call);
     if (tw_failed(status))
         return tw_api_comm_error(comm, status);
-    status = tw_api_ready(comm, "comm_shrink");
+    status = tw_api_ready(comm, shrinking->call);
     if (!tw_failed(status)) {
-        status = shrink(comm, newcomm, config);
+        status = shrink(comm, shrinking, config);
         if (tw_failed(status))
             tw_last_error_keep(tw_comm_key(comm));
     }
     tw_api_leave(comm);
     return status;
+}
+
+enum twill_status twill_comm_shrink(twill_comm_t comm, twill_comm_t *newcomm,
+                                    const struct twill_config *config)
+{
+    const struct shrinking shrinking = {.call = "comm_shrink", .out = newcomm};
+    return shrink_call(comm, &shrinking, config);
+}
+
+enum twill_status twill_comm_shrink_without(twill_comm_t comm, const int *without, int count,
+                                            twill_comm_t *newcomm,
+                                            const struct twill_config *config)
+{
+    const struct shrinking shrinking = {
+        .call = "comm_shrink_without", .without = without, .count = count, .out = newcomm};
+    return shrink_call(comm, &shrinking, config);
 }

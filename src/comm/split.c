@@ -164,6 +164,7 @@ void tw_split_meet_derive(const struct tw_split *split, const struct tw_split_en
     (void)crypto_generichash_init(&state, split->secret, sizeof(split->secret), sizeof(out));
     if (leader == NULL) {
         (void)crypto_generichash_update(&state, (const uint8_t *)shrink, sizeof(shrink));
+        (void)crypto_generichash_update(&state, split->without, sizeof(split->without));
     } else {
         (void)crypto_generichash_update(&state, (const uint8_t *)domain, sizeof(domain));
         (void)crypto_generichash_update(&state, (const uint8_t *)&leader->color,

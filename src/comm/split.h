@@ -30,6 +30,7 @@ struct tw_split {
     struct tw_split_entry *entries; /* owned, [size] */
     struct tw_stream *stream;       /* owned; NULL: the all_gather blocks */
     struct tw_roll *roll;           /* owned; of a shrink, which has no all_gather. NULL: a split */
+    uint8_t without[TW_KEY_BYTES];  /* of a shrink: hash of the ranks it leaves out; 0: none */
 };
 
 /* Where new ranks meet, and by which key: known to the parent's ranks and to nobody else. */
@@ -90,8 +91,10 @@ enum twill_status tw_split_mates_set(struct twill_comm *comm, const struct tw_sp
 /* ---- shrink (shrink.c) -------------------------------------------------------------------------
  */
 
-/** A rank's part in a shrink of parent, which was ready once; from now on lost ranks are noted. */
-enum twill_status tw_shrink_create(struct twill_comm *parent, struct tw_split **split);
+/** A rank's part in a shrink of parent, which was ready once; from now on lost ranks are noted.
+ * @param without  [count], ranks of parent that are left out though they live; not this one */
+enum twill_status tw_shrink_create(struct twill_comm *parent, const int *without, int count,
+                                   struct tw_split **split);
 /** First step of a shrink's new communicator: fills the id. */
 enum twill_status tw_shrink_ready(struct twill_comm *comm);
 /** Before each attempt to come to the meeting point: open it, unless somebody else has. */

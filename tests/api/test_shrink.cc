@@ -277,4 +277,76 @@ TEST(Shrink, BadArguments)
     });
 }
 
+/* ---- ranks that live are left out -------------------------------------------------------------
+ */
+
+TEST(ShrinkWithout, TheOthersGoOnAndTheParentStays)
+{
+    for (const bool waits : {true, false}) {
+        world::run_all(4, [waits](const world::Rank &r) {
+            twill_comm_t comm = r.init(), made = nullptr;
+            const int out[] = {2, 0, 2}; /* in any order, one twice */
+            twill_config config = TWILL_CONFIG_INIT;
+            config.blocking = waits;
+            if (r.rank % 2 == 1) {
+                EXPECT_EQ(twill_comm_shrink_without(comm, out, 3, &made, &config),
+                          waits ? TWILL_OK : TWILL_INPROGRESS)
+                    << world::text(comm);
+                EXPECT_EQ(world::settle(made), TWILL_OK) << world::text(made);
+                expect_place(made, r.rank / 2, 2);
+                EXPECT_EQ(sum(made, r.rank), 4);
+                EXPECT_OK(twill_comm_destroy(made), nullptr);
+            }
+            EXPECT_EQ(sum(comm, 1), 4) << "the parent is as it was";
+            EXPECT_OK(twill_comm_destroy(comm), nullptr);
+        });
+    }
+}
+
+TEST(ShrinkWithout, TwoHalvesAtOnce)
+{
+    world::run_all(4, [](const world::Rank &r) {
+        twill_comm_t comm = r.init(), made = nullptr;
+        const int low[] = {0, 1}, high[] = {2, 3};
+        EXPECT_OK(twill_comm_shrink_without(comm, r.rank < 2 ? high : low, 2, &made, nullptr),
+                  comm);
+        expect_place(made, r.rank % 2, 2);
+        EXPECT_EQ(sum(made, r.rank), r.rank < 2 ? 1 : 5);
+        EXPECT_OK(twill_comm_destroy(made), nullptr);
+        EXPECT_OK(twill_comm_destroy(comm), nullptr);
+    });
+}
+
+TEST(ShrinkWithout, AloneAfterAnAbort)
+{
+    world::run_all(2, [](const world::Rank &r) {
+        twill_comm_t comm = r.init(), made = nullptr;
+        const int other = 1 - r.rank;
+        r.meet(0); /* an abort before all are ready would be their init's end */
+        EXPECT_OK(twill_comm_abort(comm), comm);
+        EXPECT_OK(twill_comm_shrink_without(comm, &other, 1, &made, nullptr), comm);
+        expect_place(made, 0, 1);
+        EXPECT_EQ(sum(made, 7), 7);
+        EXPECT_OK(twill_comm_destroy(made), nullptr);
+        end(comm);
+    });
+}
+
+TEST(ShrinkWithout, BadListsAreRefused)
+{
+    world::run_all(2, [](const world::Rank &r) {
+        twill_comm_t comm = r.init(), made = nullptr;
+        for (const int bad : {-1, 2, r.rank}) {
+            EXPECT_EQ(twill_comm_shrink_without(comm, &bad, 1, &made, nullptr), TWILL_ERR_INVALID);
+            EXPECT_EQ(made, nullptr);
+        }
+        EXPECT_EQ(twill_comm_shrink_without(comm, nullptr, 1, &made, nullptr), TWILL_ERR_INVALID);
+        EXPECT_EQ(twill_comm_shrink_without(comm, nullptr, -1, &made, nullptr), TWILL_ERR_INVALID);
+        const int other = 1 - r.rank;
+        EXPECT_EQ(twill_comm_shrink_without(comm, &other, 1, nullptr, nullptr), TWILL_ERR_INVALID);
+        EXPECT_EQ(sum(comm, 1), 2) << "it is healthy";
+        EXPECT_OK(twill_comm_destroy(comm), nullptr);
+    });
+}
+
 } // namespace

@@ -45,7 +45,7 @@ class ShrinkParts : public ::testing::Test
         struct twill_comm *made = nullptr;
         struct tw_comm_args args = parent(r)->args;
         args.blocking = blocking;
-        EXPECT_EQ(tw_shrink_create(parent(r), &split), TWILL_OK);
+        EXPECT_EQ(tw_shrink_create(parent(r), nullptr, 0, &split), TWILL_OK);
         EXPECT_EQ(tw_split_child(parent(r), split, &args, &made), TWILL_OK);
         tw_split_put(split);
         children_.push_back(made);
@@ -70,7 +70,7 @@ TEST_F(ShrinkParts, ARollIsCalledWhileTheSplitLives)
 {
     const int before = rolls();
     struct tw_split *split = nullptr;
-    ASSERT_EQ(tw_shrink_create(parent(0), &split), TWILL_OK);
+    ASSERT_EQ(tw_shrink_create(parent(0), nullptr, 0, &split), TWILL_OK);
     ASSERT_NE(split->roll, nullptr);
     EXPECT_EQ(rolls(), before + 1);
     EXPECT_EQ(split->stream, nullptr) << "it has no all_gather";
@@ -90,7 +90,7 @@ TEST_F(ShrinkParts, KnowsWhomTheParentHasLost)
     parent(0)->ctl->peers[1].lost = true;
     tw_loop_unlock(tw_proc_state()->loop);
     struct tw_split *split = nullptr;
-    ASSERT_EQ(tw_shrink_create(parent(0), &split), TWILL_OK);
+    ASSERT_EQ(tw_shrink_create(parent(0), nullptr, 0, &split), TWILL_OK);
     tw_loop_lock(tw_proc_state()->loop);
     parent(0)->ctl->peers[1].lost = false;
     tw_loop_unlock(tw_proc_state()->loop);
@@ -106,7 +106,7 @@ TEST_F(ShrinkParts, WithoutMemoryNothingIsLeft)
     int tries = 0;
     for (; tries < 20 && !split; tries++) {
         inject::alloc_fails(tries);
-        const enum twill_status status = tw_shrink_create(parent(0), &split);
+        const enum twill_status status = tw_shrink_create(parent(0), nullptr, 0, &split);
         EXPECT_EQ(status, inject::done() ? TWILL_ERR_NOMEM : TWILL_OK) << tries;
         EXPECT_EQ(split == nullptr, status != TWILL_OK);
         EXPECT_EQ(rolls(), before + (status == TWILL_OK));
