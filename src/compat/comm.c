@@ -49,11 +49,11 @@ TW_COMPAT_TWIN(CommAbort);
 /* ---- asking -------------------------------------------------------------------------------------
  */
 
-ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError)
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *async_error)
 {
     static const char call[] = "ncclCommGetAsyncError";
     enum twill_status state = TWILL_OK;
-    if (!asyncError)
+    if (!async_error)
         return tw_compat_fail(ncclInvalidArgument, "%s: the output is NULL", call);
     ncclResult_t result = tw_compat_ask(comm, call);
     if (result != ncclSuccess)
@@ -61,9 +61,9 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError)
     enum twill_status status = twill_comm_async_error(comm->comm, &state);
     result = tw_compat_say(status, comm->comm);
     if (status == TWILL_OK) {
-        *asyncError = tw_compat_say(state, comm->comm); /* the sentence is there to be read */
-        if (*asyncError == ncclSuccess && tw_compat_expecting(comm))
-            *asyncError = ncclInProgress;
+        *async_error = tw_compat_say(state, comm->comm); /* the sentence is there to be read */
+        if (*async_error == ncclSuccess && tw_compat_expecting(comm))
+            *async_error = ncclInProgress;
     }
     tw_compat_asked(comm);
     return result;

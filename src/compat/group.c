@@ -232,19 +232,19 @@ ncclResult_t ncclGroupEnd(void)
 }
 TW_COMPAT_TWIN(GroupEnd);
 
-ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *simInfo)
+ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *info)
 {
     struct twill_simulation simulation = TWILL_SIMULATION_INIT;
-    if (!simInfo || simInfo->magic != 0x74685283u)
+    if (!info || info->magic != 0x74685283u)
         return tw_compat_fail(ncclInvalidArgument, "ncclGroupSimulateEnd: %s",
-                              simInfo ? "the struct was not set to NCCL_SIM_INFO_INITIALIZER"
-                                      : "the output is NULL");
+                              info ? "the struct was not set to NCCL_SIM_INFO_INITIALIZER"
+                                   : "the output is NULL");
     if (own.depth != 1)
         return ncclGroupEnd();
     ncclResult_t result = outermost_end(&simulation);
-    const size_t end = offsetof(ncclSimInfo_t, estimatedTime) + sizeof simInfo->estimatedTime;
-    if (result == ncclSuccess && simInfo->size >= end)
-        simInfo->estimatedTime = (float)simulation.predicted_us;
+    const size_t end = offsetof(ncclSimInfo_t, estimatedTime) + sizeof info->estimatedTime;
+    if (result == ncclSuccess && info->size >= end)
+        info->estimatedTime = (float)simulation.predicted_us;
     return result;
 }
 TW_COMPAT_TWIN(GroupSimulateEnd);

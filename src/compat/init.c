@@ -8,15 +8,15 @@
 
 _Static_assert(sizeof(ncclUniqueId) == sizeof(twill_unique_id), "an id is passed on as it is");
 
-ncclResult_t ncclGetUniqueId(ncclUniqueId *uniqueId)
+ncclResult_t ncclGetUniqueId(ncclUniqueId *id_out)
 {
     twill_unique_id id;
-    if (!uniqueId)
+    if (!id_out)
         return tw_compat_fail(ncclInvalidArgument, "ncclGetUniqueId: the output is NULL");
     tw_compat_start();
     enum twill_status status = twill_get_unique_id(&id);
     if (status == TWILL_OK)
-        memcpy(uniqueId, &id, sizeof id);
+        memcpy(id_out, &id, sizeof id);
     return tw_compat_say(status, NULL);
 }
 TW_COMPAT_TWIN(GetUniqueId);
@@ -97,31 +97,31 @@ static ncclResult_t init_rank(struct making *making, const ncclUniqueId *id,
     return spoil(result == ncclSuccess ? make(making) : result);
 }
 
-ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank)
+ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId comm_id, int rank)
 {
     struct making making = {.call = "ncclCommInitRank", .size = nranks, .rank = rank, .out = comm};
-    return init_rank(&making, &commId, NULL);
+    return init_rank(&making, &comm_id, NULL);
 }
 TW_COMPAT_TWIN(CommInitRank);
 
-ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank,
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId comm_id, int rank,
                                     ncclConfig_t *config)
 {
     struct making making = {
         .call = "ncclCommInitRankConfig", .size = nranks, .rank = rank, .out = comm};
-    return init_rank(&making, &commId, config);
+    return init_rank(&making, &comm_id, config);
 }
 TW_COMPAT_TWIN(CommInitRankConfig);
 
-ncclResult_t ncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, int myrank, int nId,
-                                      ncclUniqueId *commIds, ncclConfig_t *config)
+ncclResult_t ncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, int myrank, int nids,
+                                      ncclUniqueId *comm_ids, ncclConfig_t *config)
 {
     struct making making = {
         .call = "ncclCommInitRankScalable", .size = nranks, .rank = myrank, .out = newcomm};
-    if (!commIds || nId < 1 || nId > nranks)
+    if (!comm_ids || nids < 1 || nids > nranks)
         return tw_compat_fail(ncclInvalidArgument, "%s: %d ids of %d ranks", making.call,
-                              commIds ? nId : 0, nranks);
-    return init_rank(&making, &commIds[0], config); /* all ranks have the same; one is enough */
+                              comm_ids ? nids : 0, nranks);
+    return init_rank(&making, &comm_ids[0], config); /* all ranks have the same; one is enough */
 }
 TW_COMPAT_TWIN(CommInitRankScalable);
 
@@ -178,35 +178,60 @@ static ncclResult_t derived(enum twill_status status, ncclComm_t made, ncclComm_
     return spoil(result);
 }
 
+/* comm is entered, and has a handle for what comes out of it. */
+static ncclResult_t child_begin(const char *call, ncclComm_t comm, const ncclConfig_t *config,
+                                struct twill_config *wanted, ncclComm_t *made)
+{
+    ncclResult_t result = tw_compat_config(call, config, wanted);
+    if (result == ncclSuccess)
+        result = tw_compat_enter(comm, call);
+    if (result != ncclSuccess)
+        return result;
+    *made = tw_compat_comm_new(call);
+    if (*made) {
+        (*made)->device = comm->device;
+        return ncclSuccess;
+    }
+    tw_compat_leave(comm);
+    return spoil(ncclSystemError);
+}
+
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm,
                            ncclConfig_t *config)
 {
     static const char call[] = "ncclCommSplit";
     struct twill_config wanted = TWILL_CONFIG_INIT;
+    ncclComm_t made = NULL;
     if (!newcomm)
         return tw_compat_fail(ncclInvalidArgument, "%s: the output is NULL", call);
     *newcomm = NULL;
-    ncclResult_t result = tw_compat_config(call, config, &wanted);
-    if (result == ncclSuccess)
-        result = tw_compat_enter(comm, call);
+    ncclResult_t result = child_begin(call, comm, config, &wanted, &made);
     if (result != ncclSuccess)
         return result;
-    ncclComm_t made = tw_compat_comm_new(call);
-    if (!made) {
-        tw_compat_leave(comm);
-        return spoil(ncclSystemError);
-    }
-    made->device = comm->device;
-    return derived(twill_comm_split(comm->comm, color, key, &made->comm, &wanted), made, comm,
-                   newcomm);
+    enum twill_status status = twill_comm_split(comm->comm, color, key, &made->comm, &wanted);
+    return derived(status, made, comm, newcomm);
 }
 TW_COMPAT_TWIN(CommSplit);
 
-ncclResult_t ncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeRanksCount,
-                            ncclComm_t *newcomm, ncclConfig_t *config, int shrinkFlags)
+ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int count, ncclComm_t *newcomm,
+                            ncclConfig_t *config, int flags)
 {
-    (void)comm, (void)excludeRanksList, (void)excludeRanksCount, (void)newcomm, (void)config;
-    (void)shrinkFlags;
-    return tw_compat_fail(ncclInvalidUsage, "ncclCommShrink: not served: use ncclCommSplit");
+    static const char call[] = "ncclCommShrink";
+    struct twill_config wanted = TWILL_CONFIG_INIT;
+    ncclComm_t made = NULL;
+    if (!newcomm || !excluded || count < 1 || flags & ~NCCL_SHRINK_ABORT)
+        return tw_compat_fail(ncclInvalidArgument, "%s: %s", call,
+                              !newcomm                     ? "the output is NULL"
+                              : flags & ~NCCL_SHRINK_ABORT ? "the flags are none"
+                                                           : "there are no ranks to leave out");
+    *newcomm = NULL;
+    ncclResult_t result = child_begin(call, comm, config, &wanted, &made);
+    if (result != ncclSuccess)
+        return result;
+    if (flags & NCCL_SHRINK_ABORT)
+        (void)twill_comm_abort(comm->comm);
+    enum twill_status status =
+        twill_comm_shrink_without(comm->comm, excluded, count, &made->comm, &wanted);
+    return derived(status, made, comm, newcomm);
 }
 TW_COMPAT_TWIN(CommShrink);

@@ -25,20 +25,24 @@ TW_COMPAT_TWIN(MemFree);
 /* ---- a communicator's ---------------------------------------------------------------------------
  */
 
-static ncclResult_t window_new(const char *call, void *ptr, size_t bytes, bool is_window,
-                               struct ncclWindow **out)
+/* @return NULL: *result says why */
+static struct ncclWindow *window_new(const char *call, void *ptr, size_t bytes, bool is_window,
+                                     ncclResult_t *result)
 {
-    if (!ptr || !bytes || (uintptr_t)ptr + bytes < (uintptr_t)ptr)
-        return tw_compat_fail(ncclInvalidArgument, "%s: %zu bytes at %p are no memory", call, bytes,
-                              ptr);
+    if (!ptr || !bytes || (uintptr_t)ptr + bytes < (uintptr_t)ptr) {
+        *result = tw_compat_fail(ncclInvalidArgument, "%s: %zu bytes at %p are no memory", call,
+                                 bytes, ptr);
+        return NULL;
+    }
     struct ncclWindow *window = calloc(1, sizeof *window);
-    if (!window)
-        return tw_compat_fail(ncclSystemError, "%s: no memory", call);
+    if (!window) {
+        *result = tw_compat_fail(ncclSystemError, "%s: no memory", call);
+        return NULL;
+    }
     window->ptr = ptr;
     window->bytes = bytes;
     window->is_window = is_window;
-    *out = window;
-    return ncclSuccess;
+    return window;
 }
 
 static void window_keep(ncclComm_t comm, struct ncclWindow *window)
@@ -83,9 +87,8 @@ ncclResult_t ncclCommRegister(const ncclComm_t comm, void *buff, size_t size, vo
     ncclResult_t result = tw_compat_enter(comm, call);
     if (result != ncclSuccess)
         return result;
-    struct ncclWindow *window = NULL;
-    result = window_new(call, buff, size, false, &window);
-    if (result == ncclSuccess) {
+    struct ncclWindow *window = window_new(call, buff, size, false, &result);
+    if (window) {
         window_keep(comm, window);
         *handle = window;
     }
@@ -168,19 +171,19 @@ static ncclResult_t window_run(const struct tw_compat_item *item)
 }
 
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win,
-                                    int winFlags)
+                                    int flags)
 {
     static const char call[] = "ncclCommWindowRegister";
     struct tw_compat_item item = {
-        .kind = TW_COMPAT_WINDOW, .comm = comm, .window_out = win, .flags = winFlags};
+        .kind = TW_COMPAT_WINDOW, .comm = comm, .window_out = win, .flags = flags};
     if (!win)
         return tw_compat_fail(ncclInvalidArgument, "%s: the output is NULL", call);
     *win = NULL;
     ncclResult_t result = tw_compat_enter(comm, call);
     if (result != ncclSuccess)
         return result;
-    result = window_new(call, buff, size, true, &item.window);
-    if (result == ncclSuccess)
+    item.window = window_new(call, buff, size, true, &result);
+    if (item.window)
         return window_run(&item);
     tw_compat_leave(comm);
     return result;

@@ -78,6 +78,7 @@ REFUSE(ParamGetAllParameterKeys, PARAMETERS);
 REFUSE(ParamDumpAll, PARAMETERS);
 
 /* what NCCL's own tests call; it has no second name */
+/* NOLINTNEXTLINE(readability-identifier-naming) */
 void ncclResetDebugInitInternal(void);
 void ncclResetDebugInitInternal(void) {}
 
