@@ -23,7 +23,8 @@ tests_compat_basic_cxx_LDADD = nccl/libnccl.la
 tests_compat_basic_cxx_LDFLAGS = $(AM_LDFLAGS) -no-install
 
 tests_compat_test_compat_SOURCES = tests/compat/ranks.h tests/compat/ranks.cc tests/compat/data.h \
-	tests/compat/test_coll.cc
+	tests/compat/test_abi.cc tests/compat/test_coll.cc tests/compat/test_errors.cc tests/compat/test_group.cc \
+	tests/compat/test_life.cc tests/compat/test_memory.cc
 tests_compat_test_compat_CPPFLAGS = $(TW_NCCL_INCLUDE) $(GTEST_CFLAGS)
 tests_compat_test_compat_LDADD = nccl/libnccl.la $(GTEST_LIBS) -lgtest_main -lgtest -lpthread
 tests_compat_test_compat_LDFLAGS = $(AM_LDFLAGS) -no-install

@@ -123,9 +123,9 @@ static void wait_for(pid_t pid, const std::string &name, double deadline_s, bool
         const struct timespec pause = {0, 1000000}; /* between looks at a child */
         nanosleep(&pause, nullptr);
     }
-    if (killed)
+    if (killed) {
         EXPECT_TRUE(WIFSIGNALED(status)) << name;
-    else
+    } else
         EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << name << ": status " << status;
 }
 
