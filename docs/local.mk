@@ -7,6 +7,7 @@ EXTRA_DIST += docs/choice.md
 EXTRA_DIST += docs/cost.md
 EXTRA_DIST += docs/gpu.md
 EXTRA_DIST += docs/guide.md
+EXTRA_DIST += docs/nccl.md
 EXTRA_DIST += docs/numbers.md
 EXTRA_DIST += docs/params.md
 EXTRA_DIST += docs/plan.md

@@ -7,13 +7,16 @@ ncclabidir = $(pkglibdir)/nccl
 ncclabi_LTLIBRARIES = nccl/libnccl.la
 ncclincludedir = $(pkgincludedir)/nccl
 ncclinclude_HEADERS = include/nccl/nccl.h
+noinst_LTLIBRARIES += libtwill_compat.la
 endif
-nccl_libnccl_la_SOURCES = src/compat/compat.h \
+libtwill_compat_la_SOURCES = src/compat/compat.h \
 	src/compat/result.c src/compat/handle.c src/compat/group.c src/compat/config.c src/compat/init.c \
 	src/compat/comm.c src/compat/coll.c src/compat/memory.c src/compat/rest.c
-nccl_libnccl_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/include/nccl
-nccl_libnccl_la_LIBADD = libtwill_core.la
+libtwill_compat_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/include/nccl
+nccl_libnccl_la_SOURCES =
+nodist_EXTRA_nccl_libnccl_la_SOURCES = dummy.c
+nccl_libnccl_la_LIBADD = libtwill_compat.la libtwill_core.la
 nccl_libnccl_la_LDFLAGS = $(AM_LDFLAGS) -version-info 2:0:0 -no-undefined \
 	-Wl,--version-script=$(top_srcdir)/src/compat/nccl.map -Wl,--exclude-libs,libcudart_static.a
-nccl_libnccl_la_DEPENDENCIES = libtwill_core.la src/compat/nccl.map
+nccl_libnccl_la_DEPENDENCIES = libtwill_compat.la libtwill_core.la src/compat/nccl.map
 nccl_libnccl_la_LINK = $(LIBTOOL) --tag=CC --mode=link $(CC) $(AM_CFLAGS) $(CFLAGS) $(nccl_libnccl_la_LDFLAGS) $(LDFLAGS) -o $@

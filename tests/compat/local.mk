@@ -5,8 +5,8 @@ dist_check_SCRIPTS += tests/compat/symbols
 if NCCL_ON
 TESTS += tests/compat/symbols
 TESTS_ASIDE += tests/compat/symbols
-check_PROGRAMS += tests/compat/basic_c tests/compat/basic_cxx tests/compat/test_compat
-TESTS += tests/compat/basic_c tests/compat/basic_cxx tests/compat/test_compat
+check_PROGRAMS += tests/compat/basic_c tests/compat/basic_cxx tests/compat/test_compat tests/compat/test_inside
+TESTS += tests/compat/basic_c tests/compat/basic_cxx tests/compat/test_compat tests/compat/test_inside
 endif
 TW_NCCL_INCLUDE = -I$(top_srcdir)/include/nccl $(CUDA_CPPFLAGS)
 
@@ -28,3 +28,8 @@ tests_compat_test_compat_SOURCES = tests/compat/ranks.h tests/compat/ranks.cc te
 tests_compat_test_compat_CPPFLAGS = $(TW_NCCL_INCLUDE) $(GTEST_CFLAGS)
 tests_compat_test_compat_LDADD = nccl/libnccl.la $(GTEST_LIBS) -lgtest_main -lgtest -lpthread
 tests_compat_test_compat_LDFLAGS = $(AM_LDFLAGS) -no-install
+
+# what a program cannot see: it has the objects, and twill's own interface beside them
+tests_compat_test_inside_SOURCES = tests/compat/test_inside.cc
+tests_compat_test_inside_CPPFLAGS = $(AM_CPPFLAGS) $(TW_NCCL_INCLUDE) $(GTEST_CFLAGS)
+tests_compat_test_inside_LDADD = libtwill_compat.la libtwill_core.la $(GTEST_LIBS) -lgtest_main -lgtest -lpthread

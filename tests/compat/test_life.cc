@@ -223,6 +223,7 @@ TEST(NcclLife, AbortInAGroup)
         int value = 1;
         EXPECT_NCCL(ncclGroupStart());
         EXPECT_NCCL(ncclAllReduce(&value, &value, 1, ncclInt, ncclSum, a, nullptr));
+        r.meet(1);                     /* the other's abort would be this call's end */
         EXPECT_NCCL(ncclCommAbort(a)); /* its call was noted, and ends with it */
         EXPECT_NCCL(ncclCommAbort(b));
         EXPECT_EQ(ncclGroupEnd(), ncclRemoteError);
