@@ -288,6 +288,20 @@ TWILL_API enum twill_status twill_param_default(const char *name, const char *va
  */
 TWILL_API enum twill_status twill_param_get(const char *name, char *value, size_t bytes);
 
+/**
+ * Write a warning to the library's log (TWILL_LOG, TWILL_LOG_FILE): for libraries above twill. The
+ * parameters are in use from then on.
+ *
+ * @param text  one line, copied; longer ones than 900 letters are cut; not NULL
+ *
+ * @return TWILL_OK           written, or the level of the log is below it
+ *         TWILL_ERR_INVALID  text is NULL, or a TWILL_* variable in the environment does not parse
+ *         TWILL_ERR_SYSTEM   the log's file does not open
+ *
+ * Threads: any. Never waits for a peer.
+ */
+TWILL_API enum twill_status twill_log_warn(const char *text);
+
 /* ---- communicators ------------------------------------------------------------------------ */
 
 /*

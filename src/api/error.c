@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Knows: where sentences about failures are kept, and parameters, whose errors are said there.
+/* Knows: where sentences about failures are kept, parameters, whose errors are said there, and the
+ * log.
  * Never knows: what failed. */
 #include "config.h"
 
 #include "api/api.h"
+#include "base/log.h"
 
 const char *twill_last_error(twill_comm_t comm)
 {
@@ -44,4 +46,16 @@ enum twill_status twill_param_get(const char *name, char *value, size_t bytes)
                                              : "the output has no room"));
     enum twill_status status = tw_param_get(name, value, bytes);
     return tw_failed(status) ? tw_api_error(status) : status;
+}
+
+enum twill_status twill_log_warn(const char *text)
+{
+    const struct tw_params *params = NULL;
+    if (!text)
+        return tw_api_error(tw_fail(TWILL_ERR_INVALID, "log_warn: the text is NULL"));
+    enum twill_status status = tw_params_get(&params);
+    if (tw_failed(status))
+        return tw_api_error(status);
+    tw_warn(TW_SUB_API, "%.900s", text);
+    return TWILL_OK;
 }

@@ -23,6 +23,9 @@
 /** Defaults of this interface and its environment, once for the process: before the first call that
  * twill's parameters matter to. */
 void tw_compat_start(void);
+/** Its part (environment.c): NCCL's variables become defaults of twill's parameters; those that are
+ * of no effect are warned of. */
+void tw_compat_environment(void);
 
 /** The result that a status is, by the table of docs/nccl.md. */
 ncclResult_t tw_compat_result(enum twill_status status);

@@ -11,7 +11,7 @@ noinst_LTLIBRARIES += libtwill_compat.la
 endif
 libtwill_compat_la_SOURCES = src/compat/compat.h \
 	src/compat/result.c src/compat/handle.c src/compat/group.c src/compat/config.c src/compat/init.c \
-	src/compat/comm.c src/compat/coll.c src/compat/memory.c src/compat/rest.c
+	src/compat/environment.c src/compat/comm.c src/compat/coll.c src/compat/memory.c src/compat/rest.c
 libtwill_compat_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/include/nccl
 nccl_libnccl_la_SOURCES =
 nodist_EXTRA_nccl_libnccl_la_SOURCES = dummy.c

@@ -11,7 +11,6 @@ ncclResult_t ncclMemAlloc(void **ptr, size_t size)
     int device = TWILL_DEVICE_HOST;
     if (!ptr)
         return tw_compat_fail(ncclInvalidArgument, "ncclMemAlloc: the output is NULL");
-    tw_compat_start();
     enum twill_status status = twill_current_device(&device);
     if (status == TWILL_OK)
         status = twill_mem_alloc(ptr, size, device);

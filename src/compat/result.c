@@ -127,6 +127,7 @@ static void start(void)
 {
     /* Programs written for NCCL have watchdogs of their own, and none expects an end of waiting. */
     (void)twill_param_default("TIMEOUT", "0");
+    tw_compat_environment();
 }
 
 void tw_compat_start(void)
@@ -140,7 +141,6 @@ ncclResult_t ncclGetVersion(int *version)
     char text[256];
     if (!version)
         return tw_compat_fail(ncclInvalidArgument, "ncclGetVersion: the output is NULL");
-    tw_compat_start();
     enum twill_status status = twill_param_get("NCCL_VERSION", text, sizeof text);
     if (status < 0)
         return tw_compat_say(status, NULL);

@@ -2,7 +2,10 @@
 /* Knows: the calls that libraries above twill need: defaults of their own, the thread's device,
  * groups that come to nothing.
  * Never knows: such a library. */
+#include <fstream>
 #include <string>
+
+#include <unistd.h>
 
 #include "world.h"
 
@@ -60,6 +63,30 @@ TEST(Above, BadDefaultsAndQuestionsAreRefused)
         EXPECT_OK(twill_param_get("TIMEOUT", value, 3), nullptr);
         EXPECT_STREQ(value, "18") << "cut";
     });
+}
+
+TEST(Above, WarningsGoToTheLog)
+{
+    char path[] = "/tmp/twill-above-XXXXXX";
+    const int fd = mkstemp(path);
+    ASSERT_GE(fd, 0);
+    close(fd);
+    run_alone(
+        [] {
+            EXPECT_EQ(twill_log_warn(nullptr), TWILL_ERR_INVALID);
+            EXPECT_OK(twill_log_warn("above: a remark"), nullptr);
+            EXPECT_OK(twill_log_warn(std::string(5000, 'x').c_str()), nullptr);
+            EXPECT_EQ(twill_param_set("LOG", "none"), TWILL_ERR_USAGE) << "they are in use";
+        },
+        {{"TWILL_LOG_FILE", path}});
+    std::ifstream file(path);
+    std::string first, second;
+    std::getline(file, first);
+    std::getline(file, second);
+    EXPECT_NE(first.find("warn api: above: a remark"), std::string::npos) << first;
+    EXPECT_NE(second.find(std::string(900, 'x')), std::string::npos);
+    unlink(path);
+    run_alone([] { EXPECT_EQ(twill_log_warn("x"), TWILL_ERR_INVALID); }, {{"TWILL_WARN", "soon"}});
 }
 
 TEST(Above, AThreadHasADeviceOrTheHost)

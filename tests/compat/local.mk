@@ -30,6 +30,7 @@ tests_compat_test_compat_LDADD = nccl/libnccl.la $(GTEST_LIBS) -lgtest_main -lgt
 tests_compat_test_compat_LDFLAGS = $(AM_LDFLAGS) -no-install
 
 # what a program cannot see: it has the objects, and twill's own interface beside them
-tests_compat_test_inside_SOURCES = tests/compat/test_inside.cc
+tests_compat_test_inside_SOURCES = tests/compat/ranks.h tests/compat/ranks.cc \
+	tests/compat/test_inside.cc tests/compat/test_environment.cc
 tests_compat_test_inside_CPPFLAGS = $(AM_CPPFLAGS) $(TW_NCCL_INCLUDE) $(GTEST_CFLAGS)
 tests_compat_test_inside_LDADD = libtwill_compat.la libtwill_core.la $(GTEST_LIBS) -lgtest_main -lgtest -lpthread
