@@ -70,13 +70,17 @@ struct outcome {
     char text[TW_COMPAT_TEXT_BYTES];
 };
 
+static bool failed(ncclResult_t result)
+{
+    return result != ncclSuccess && result != ncclInProgress;
+}
+
 static void outcome_add(struct outcome *outcome, ncclResult_t result)
 {
-    bool failed = outcome->result != ncclSuccess && outcome->result != ncclInProgress;
-    if (failed || result == ncclSuccess)
+    if (failed(outcome->result) || result == ncclSuccess)
         return;
     outcome->result = result;
-    if (result != ncclInProgress)
+    if (failed(result))
         (void)snprintf(outcome->text, sizeof outcome->text, "%s", tw_compat_text());
 }
 
@@ -156,7 +160,7 @@ static void windows_run(const struct group *g, struct outcome *outcome)
     for (size_t i = 0; i < count; i++) {
         if (lanes[i].on)
             (void)pthread_join(lanes[i].thread, NULL);
-        if (lanes[i].outcome.text[0])
+        if (failed(lanes[i].outcome.result))
             tw_compat_text_set(lanes[i].outcome.text);
         outcome_add(outcome, lanes[i].outcome.result);
     }
@@ -205,9 +209,9 @@ static ncclResult_t outermost_end(struct twill_simulation *simulation)
             simulation ? twill_group_simulate_end(simulation) : twill_group_end();
         outcome_add(&outcome, tw_compat_say(status, NULL));
     }
-    items_run(&g, !simulation && outcome.text[0] == '\0', &outcome);
+    items_run(&g, !simulation && !failed(outcome.result), &outcome);
     free(g.items);
-    if (outcome.text[0])
+    if (failed(outcome.result))
         tw_compat_text_set(outcome.text);
     return outcome.result;
 }

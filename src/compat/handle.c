@@ -193,10 +193,10 @@ void tw_compat_doom(ncclComm_t comm) { (void)atomic_fetch_or(&comm->word, DOOMED
 
 static enum twill_status free_all(ncclComm_t comm)
 {
+    family_leave(comm); /* who asks its parent looks at it no more */
     enum twill_status status = twill_comm_destroy(comm->comm);
     if (status == TWILL_ERR_INVALID || status == TWILL_ERR_USAGE || status == TWILL_ERR_BUSY)
         return status; /* it lives on */
-    family_leave(comm);
     tw_compat_windows_drop(comm);
     line_up(comm);
     return status;
