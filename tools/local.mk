@@ -13,7 +13,7 @@ tools_twill_run_CPPFLAGS = $(cli_cppflags)
 tools_twill_run_LDADD = libtwill_cli.la libtwill_core.la
 
 bin_PROGRAMS += tools/twill-info
-tools_twill_info_SOURCES = tools/info/main.c tools/info/gpus.c tools/info/reach.c tools/info/json.c tools/info/info.h
+tools_twill_info_SOURCES = tools/info/main.c tools/info/gpus.c tools/info/reach.c tools/info/json.c tools/info/nccl.c tools/info/info.h
 tools_twill_info_CPPFLAGS = $(cli_cppflags) -I$(top_srcdir)/tools/info
 tools_twill_info_LDADD = libtwill_cli.la libtwill.la libtwill_core.la
 

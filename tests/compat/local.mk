@@ -14,7 +14,7 @@ tests_compat_basic_c_SOURCES = tests/compat/basic.c
 tests_compat_basic_c_CPPFLAGS = $(TW_NCCL_INCLUDE)
 tests_compat_basic_c_CFLAGS = $(AM_CFLAGS) -std=c99 -pedantic
 tests_compat_basic_c_LDADD = nccl/libnccl.la
-tests_compat_basic_c_LDFLAGS = $(AM_LDFLAGS) -no-install
+tests_compat_basic_c_LDFLAGS = $(AM_LDFLAGS) -no-install -Wl,--enable-new-dtags
 
 tests_compat_basic_cxx_SOURCES = tests/compat/basic_cxx.cc
 tests_compat_basic_cxx_CPPFLAGS = $(TW_NCCL_INCLUDE)

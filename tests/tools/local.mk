@@ -7,7 +7,10 @@ tests_tools_test_tools_SOURCES = tests/tools/test_run.cc tests/tools/test_perf.c
 	tests/tools/test_info.cc tests/tools/test_sim.cc tests/tools/test_tune_gpu.cc tests/tools/test_values.cc tests/tools/command.h \
 	perf/values.c perf/ops.c perf/options.c perf/names.c
 tests_tools_test_tools_CPPFLAGS = $(AM_CPPFLAGS) $(GTEST_CFLAGS) -I$(top_srcdir)/perf -I$(top_srcdir)/tools/common \
-	-DBUILD_DIR='"$(abs_top_builddir)"' -DSOURCE_DIR='"$(abs_top_srcdir)"'
+	-DBUILD_DIR='"$(abs_top_builddir)"' -DSOURCE_DIR='"$(abs_top_srcdir)"' $(TW_NCCL_BUILT)
+if NCCL_ON
+TW_NCCL_BUILT = -DTW_NCCL_BUILT=1
+endif
 tests_tools_test_tools_LDADD = libtwill_cli.la libtwill.la -lgtest_main -lgtest -lutil -lm -lpthread
 
 # twill-perf on a CUDA and an NCCL that are made up, so that it is tested where there are none

@@ -128,4 +128,63 @@ TEST(Info, UsageHelpVersion)
     EXPECT_EQ(version.out.compare(0, 11, "twill-info "), 0);
 }
 
+/* ---- --nccl ---------------------------------------------------------------------------------- */
+
+TEST(InfoNccl, WhatIsNoProgramIsAnError)
+{
+    for (const char *path :
+         {"/nowhere/program", SOURCE_DIR "/README.md", "/dev/null", "/tmp", ""}) {
+        Command c({kInfo, "--nccl", path});
+        EXPECT_EQ(c.finish(), 1) << path;
+        EXPECT_EQ(c.out, "") << path;
+        EXPECT_TRUE(contains(c.err, "twill-info: ")) << c.err;
+    }
+    Command none({kInfo, "--nccl", "4194305"}); /* more than Linux counts to */
+    EXPECT_EQ(none.finish(), 1);
+    Command usage({kInfo, "--nccl"});
+    EXPECT_EQ(usage.finish(), 2);
+}
+
+TEST(InfoNccl, ProgramsAndProcessesWithoutOne)
+{
+    Command program({kInfo, "--nccl", "/bin/sh"});
+    EXPECT_EQ(program.finish(), 0) << program.err;
+    EXPECT_TRUE(contains(program.out, "/bin/sh is not linked with libnccl.so.2")) << program.out;
+    Command process({kInfo, "--nccl", std::to_string(getpid())});
+    EXPECT_EQ(process.finish(), 0) << process.err;
+    EXPECT_TRUE(contains(process.out, " has no libnccl.so.2 loaded")) << process.out;
+}
+
+#ifdef TW_NCCL_BUILT
+const char *kClient = BUILD_DIR "/tests/compat/basic_c";
+
+TEST(InfoNccl, OfAProgramThatIsLinked)
+{
+    Command c({kInfo, "--nccl", kClient});
+    EXPECT_EQ(c.finish(), 0) << c.err;
+    EXPECT_EQ(c.out, std::string(BUILD_DIR "/nccl/.libs/libnccl.so.2: twill's\n"));
+}
+
+/* The environment has its say; what has the name need not be twill's. */
+TEST(InfoNccl, OfAPathInTheEnvironment)
+{
+    const struct {
+        const char *library, *what;
+    } cases[] = {{BUILD_DIR "/nccl/.libs/libnccl.so.2", "twill's"},
+                 {BUILD_DIR "/.libs/libtwill.so", "not twill's"}};
+    char folder[] = "/tmp/twill-info-XXXXXX";
+    ASSERT_NE(mkdtemp(folder), nullptr);
+    const std::string path = std::string(folder) + "/libnccl.so.2";
+    for (const auto &one : cases) {
+        Command copy({"cp", one.library, path});
+        ASSERT_EQ(copy.finish(), 0) << copy.err;
+        Command c({kInfo, "--nccl", kClient}, "", {std::string("LD_LIBRARY_PATH=") + folder});
+        EXPECT_EQ(c.finish(), 0) << c.err;
+        EXPECT_EQ(c.out, path + ": " + one.what + "\n");
+        unlink(path.c_str());
+    }
+    rmdir(folder);
+}
+#endif
+
 } // namespace

@@ -24,4 +24,8 @@ void info_reach_print(FILE *out, int count, const enum tw_gap *gaps);
 /* The same as the value of a JSON object: a list of pairs. */
 void info_reach_json(FILE *out, int count, const enum tw_gap *gaps);
 
+/* Which NCCL the program at a path would load, or the process of a number has loaded. @return the
+ * exit status */
+int info_nccl(const char *what);
+
 #endif

@@ -34,12 +34,14 @@
 
 const char cli_program[] = "twill-info";
 
-static const char help[] = "usage: twill-info [--json]\n"
+static const char help[] = "usage: twill-info [--json | --nccl PATH]\n"
                            "Show the library's version, how it was built, the devices that ranks\n"
                            "can use, which GPUs reach each other, what lies between them, and\n"
                            "every parameter with where its value comes from.\n"
                            "\n"
                            "  --json      as one JSON object\n"
+                           "  --nccl PATH  only: which libnccl.so.2 a program would load, or the\n"
+                           "              process of this number has, and whether it is twill's\n"
                            "  --help, --version\n";
 
 static const char *source_name(enum tw_param_source source)
@@ -347,6 +349,10 @@ static int run(int argc, char **argv)
         return show(false);
     if (argc == 2 && strcmp(argv[1], "--json") == 0)
         return show(true);
+    if (argc == 3 && strcmp(argv[1], "--nccl") == 0)
+        return info_nccl(argv[2]);
+    if (argc == 2 && strcmp(argv[1], "--nccl") == 0)
+        return cli_usage("--nccl takes a program's path or a process's number");
     if (argc == 2 && strcmp(argv[1], "--help") == 0)
         return cli_help(help);
     if (argc == 2 && strcmp(argv[1], "--version") == 0)
