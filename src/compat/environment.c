@@ -136,7 +136,7 @@ static const struct variable {
     {"BUFFSIZE", NULL, "TWILL_STAGING and TWILL_DEVICE_STAGING bound all of a process's buffers"},
     {"SHM_DISABLE", NULL, "processes of a host have no other way to each other"},
     {"CUMEM_ENABLE", NULL, its_own},
-    {"TOPO_FILE", NULL, "twill-topo writes and shows twill's own"},
+    {"TOPO_FILE", NULL, "TWILL_TOPO_FILE takes files as twill-topo writes them"},
     {"COMM_ID", NULL, one_host},
     {"SOCKET_IFNAME", NULL, one_host},
     {"SOCKET_FAMILY", NULL, one_host},
