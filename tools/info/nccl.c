@@ -50,6 +50,7 @@ static bool image_open(const char *path, struct image *image)
         good = at != MAP_FAILED;
         if (good)
             *image = (struct image){at, (size_t)about.st_size};
+        /* cppcheck-suppress memleak ; the image has it */
     }
     if (fd >= 0)
         (void)close(fd);
