@@ -71,6 +71,13 @@ static const char *take_p2p_level(const char *value)
     return "twill tries whether devices reach each other; LOC alone is understood";
 }
 
+/* There, whoever set it wants what is fast with NCCL: a plan is interpreted, and slow. */
+static bool has_device(void)
+{
+    int device = TWILL_DEVICE_HOST;
+    return twill_current_device(&device) == TWILL_OK && device != TWILL_DEVICE_HOST;
+}
+
 /* One name, or names that are left out. */
 static const char *take_algo(const char *value)
 {
@@ -95,6 +102,9 @@ static const char *take_algo(const char *value)
         (void)snprintf(list + used, sizeof list - used, "%s%s%s", used ? "," : "", out ? "^" : "",
                        name);
     }
+    if (!out && has_device())
+        return "devices have kernels of their own, far faster than a plan of that name; TWILL_ALGO "
+               "has it run all the same";
     return list[0] ? take("ALGO", list) : NULL;
 }
 
