@@ -111,6 +111,8 @@ bool tw_gk_follows(int device)
         return false;
     const cudaError_t error = cudaFuncGetAttributes(
         &attributes, kernel_find(TW_GK_LINE_MOVE, TWILL_INT8)); /* all are compiled alike */
+    if (error != cudaSuccess)
+        (void)cudaGetLastError(); /* it is no failure: kernels start one after another then */
     tw_cuda_leave(&place);
     return error == cudaSuccess && attributes.ptxVersion >= TW_GK_EARLY_PTX;
 }
